@@ -1,0 +1,1 @@
+//! Prepares the model, starts the shards and the router, and supervises them.

@@ -1,0 +1,3 @@
+//! The `text-generation-launcher` binary.
+
+fn main() {}

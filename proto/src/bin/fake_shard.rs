@@ -1,0 +1,3 @@
+//! The fake shard as a process of its own.
+
+fn main() {}

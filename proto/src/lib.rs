@@ -1,0 +1,16 @@
+//! Everything that two processes of the server say to each other: the shard protocol (`v1`, generated from
+//! `shard.proto`), the configurations that the launcher writes for its children (`config`), and the lines that it
+//! sends to the router while the model is prepared (`control`). Knows no policy and starts nothing.
+
+pub mod config;
+pub mod control;
+
+/// The generated shard protocol, version 1. The commented source is `proto/shard.proto`.
+#[cfg(feature = "grpc")]
+#[allow(missing_docs, clippy::all, clippy::pedantic, clippy::unwrap_used)]
+pub mod v1 {
+    tonic::include_proto!("shard.v1");
+}
+
+/// The version of the shard protocol that this crate speaks.
+pub const PROTOCOL_VERSION: u32 = 1;

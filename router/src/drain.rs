@@ -1,0 +1,1 @@
+//! Ending well: signals, readiness off, a deadline for running streams.

@@ -1,0 +1,3 @@
+//! The `text-generation-router` binary.
+
+fn main() {}

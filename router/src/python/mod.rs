@@ -1,0 +1,1 @@
+//! The native module of the wheel, `text_generation_server._native`.

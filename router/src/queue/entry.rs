@@ -1,0 +1,34 @@
+//! A validated, tokenised request that waits for the engine.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::event::EventSender;
+use crate::request::SamplingParameters;
+
+/// A sequence that waits for its first step. Everything in it is within the limits.
+#[derive(Debug)]
+pub struct Entry {
+    /// Names the request in logs.
+    pub request_id: Arc<str>,
+    /// Token ids of the prompt; at least one.
+    pub prompt: Vec<u32>,
+    /// Most tokens to generate; at least one, and `prompt.len() + max_new_tokens <= max_total_tokens`.
+    pub max_new_tokens: u32,
+    /// Strings that end the generation.
+    pub stop: Vec<String>,
+    /// Whether end tokens are generated through.
+    pub ignore_eos: bool,
+    /// How tokens are chosen; the seed is set when it samples.
+    pub sampling: SamplingParameters,
+    /// Report so many best candidates beside each token.
+    pub top_n_tokens: u32,
+    /// Report the prompt's tokens with their logprobs.
+    pub prompt_logprobs: bool,
+    /// Where events go. Closed = the client is gone.
+    pub events: EventSender,
+    /// When the request arrived.
+    pub received: Instant,
+    /// When the entry was queued.
+    pub queued: Instant,
+}

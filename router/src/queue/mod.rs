@@ -1,0 +1,5 @@
+//! From a request to the engine: admission (a place, a prompt, token ids) and the entries that wait for a step.
+
+mod entry;
+
+pub use entry::Entry;

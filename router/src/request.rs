@@ -1,0 +1,101 @@
+//! What a client asked for, free of any wire format, and the checks that hold for every API. The wire types of the
+//! APIs convert into `Request`; `queue::admission` turns it into token ids and an `Entry` for the engine.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+/// One generation (one sequence). `n`, `best_of` and lists of prompts become several requests.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Names the request in logs, traces and response ids.
+    pub id: Arc<str>,
+    /// What to continue.
+    pub input: Input,
+    /// Keep only the last so many prompt tokens.
+    pub truncate: Option<usize>,
+    /// Most tokens to generate; `None` = as many as the limits allow.
+    pub max_new_tokens: Option<u32>,
+    /// Strings that end the generation.
+    pub stop: Vec<String>,
+    /// Whether end tokens are generated through.
+    pub ignore_eos: bool,
+    /// How tokens are chosen.
+    pub sampling: SamplingParameters,
+    /// Report so many best candidates beside each token.
+    pub top_n_tokens: u32,
+    /// Report the prompt's tokens with their logprobs.
+    pub prompt_logprobs: bool,
+}
+
+/// What to continue.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// Text as it is; the tokenizer adds its special tokens.
+    Text(String),
+    /// Token ids as they are.
+    Tokens(Vec<u32>),
+    /// A conversation, rendered by the model's chat template.
+    Chat(ChatInput),
+}
+
+/// A conversation for the chat template. Messages are JSON objects as templates expect them: `content` is a string
+/// (or a list of parts where the template wants one), absent fields are absent.
+#[derive(Debug, Clone, Default)]
+pub struct ChatInput {
+    /// The messages, normalised.
+    pub messages: Vec<Value>,
+    /// Tool definitions shown to the template.
+    pub tools: Option<Value>,
+    /// Open an assistant turn at the end.
+    pub add_generation_prompt: bool,
+    /// Leave the last message open, to be continued.
+    pub continue_final_message: bool,
+    /// Further variables of the template (`chat_template_kwargs`).
+    pub variables: Map<String, Value>,
+}
+
+/// How tokens are chosen. The definitions are those of `shard.proto`'s `Sampling`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SamplingParameters {
+    /// 0 = greedy.
+    pub temperature: f32,
+    /// 0 = off.
+    pub top_k: u32,
+    /// 1 = off.
+    pub top_p: f32,
+    /// 1 = off.
+    pub typical_p: f32,
+    /// 1 = off.
+    pub repetition_penalty: f32,
+    /// 0 = off.
+    pub frequency_penalty: f32,
+    /// 0 = off.
+    pub presence_penalty: f32,
+    /// `None` = drawn at admission.
+    pub seed: Option<u64>,
+}
+
+impl Default for SamplingParameters {
+    fn default() -> Self {
+        Self {
+            temperature: 0.0,
+            top_k: 0,
+            top_p: 1.0,
+            typical_p: 1.0,
+            repetition_penalty: 1.0,
+            frequency_penalty: 0.0,
+            presence_penalty: 0.0,
+            seed: None,
+        }
+    }
+}
+
+// === impl SamplingParameters ===
+
+impl SamplingParameters {
+    /// Whether tokens are drawn at random.
+    pub fn samples(&self) -> bool {
+        self.temperature > 0.0
+    }
+}

@@ -1,0 +1,6 @@
+//! The shards as the router sees them: one connection a rank, one plan to all, one result from all. Knows the
+//! protocol and nothing of scheduling.
+
+mod group;
+
+pub use group::{PlanSender, ResultReceiver, ShardError, ShardGroup};

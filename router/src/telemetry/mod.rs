@@ -1,0 +1,1 @@
+//! Metrics and logs. Every metric name is written down once, here.
