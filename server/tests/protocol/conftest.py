@@ -9,9 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from toy import ToyShard
-
-grpc = pytest.importorskip("grpc")
+from toy_shard import ToyShard, connect
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -50,8 +48,3 @@ def shard(tmp_path):
 def client(shard, stubs):
     with connect(shard.socket) as channel:
         yield stubs.services.ShardStub(channel)
-
-
-def connect(socket):
-    # By default grpcio names the socket's path as the authority, which Rust's HTTP/2 refuses as malformed.
-    return grpc.insecure_channel(f"unix:{socket}", options=[("grpc.default_authority", "localhost")])

@@ -2,20 +2,18 @@
 
 import queue
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from types import SimpleNamespace
 
+import grpc
 import numpy as np
 import pytest
-from conftest import connect
-from toy import CAPACITY, INFO, SAMPLE, result
-
 from text_generation_server import _native
-
-grpc = pytest.importorskip("grpc")
+from toy_shard import CAPACITY, INFO, SAMPLE, connect, result
 
 
 class Stream:
@@ -147,7 +145,8 @@ def test_steps_carry_arrays_both_ways(shard, open_stream, stubs):
     assert plans[1].block_ids.tolist() == [4]
     assert plans[2].released_slots.tolist() == [2]
     sequence = plans[0].new_sequences[0]
-    assert (sequence.token_ids.tolist(), sequence.block_ids.tolist(), sequence.prompt_logprobs) == ([5, 6, 7], [9], True)
+    assert (sequence.token_ids.tolist(), sequence.block_ids.tolist()) == ([5, 6, 7], [9])
+    assert sequence.prompt_logprobs
     assert (sequence.sampling.temperature, sequence.sampling.seed, sequence.sampling.top_n) == (0.5, 2**64 - 1, 2)
     with pytest.raises(ValueError, match="read-only"):
         plans[0].slots[0] = 1
@@ -284,8 +283,6 @@ def test_a_socket_in_use_is_refused_and_a_dead_one_replaced(tmp_path):
     server.close()
     with pytest.raises(OSError):
         _native.ShardServer(str(tmp_path / "nowhere" / "x.sock"))
-    import socket
-
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(path)
     _native.ShardServer(path).close()

@@ -3,8 +3,8 @@
 import threading
 from types import SimpleNamespace
 
+import grpc
 import numpy as np
-
 from text_generation_server import _native
 
 INFO = {
@@ -91,3 +91,8 @@ def result(slots, token_ids):
         top_logprobs=np.array([], dtype=np.float32),
         prompt_logprobs=[],
     )
+
+
+def connect(socket):
+    # By default grpcio names the socket's path as the authority, which Rust's HTTP/2 refuses as malformed.
+    return grpc.insecure_channel(f"unix:{socket}", options=[("grpc.default_authority", "localhost")])
