@@ -115,7 +115,7 @@ class ShardServer:
         """The plans, stream after stream."""
 
     def fail(self, message: str) -> None:
-        """State FAILED: ends an open stream with INTERNAL and this message, and waits (at most 1 s) until it is sent."""
+        """State FAILED: ends an open stream with INTERNAL and this message; waits at most 1 s until it is sent."""
 
     def close(self) -> None:
         """Stop serving and remove the socket."""
