@@ -4,20 +4,18 @@ Owns the cache's layout and its guarantees: a folder is complete or absent, one 
 lost a file is made anew. What the file means is up to the modules beside this one.
 """
 
-import contextlib
-import fcntl
 import hashlib
 import json
 import logging
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from text_generation_server.gguf.metadata import Metadata
 from text_generation_server.gguf.reader import open_gguf
+from text_generation_server.locks import hold_lock
 from text_generation_server.logs import fields
 from text_generation_server.refusal import Refusal
 
@@ -42,7 +40,7 @@ def convert(path: Path, cache: Path) -> Path:
         return folder
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _lock(folder.with_name(folder.name + ".lock")):
+        with hold_lock(folder.with_name(folder.name + ".lock"), "converts the same file"):
             if not _is_complete(folder):
                 _convert_anew(path, folder)
     except OSError as error:
@@ -71,17 +69,6 @@ def _is_complete(folder: Path) -> bool:
         return all((folder / name).stat().st_size == size for name, size in sizes.items())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
-
-
-@contextlib.contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            logger.info("waiting for another process that converts the same file")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _convert_anew(path: Path, folder: Path) -> None:
