@@ -11,10 +11,7 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import Any
 
-from text_generation_server.gguf.metadata import Metadata
-from text_generation_server.gguf.reader import open_gguf
 from text_generation_server.locks import hold_lock
 from text_generation_server.logs import fields
 from text_generation_server.refusal import Refusal
@@ -72,6 +69,9 @@ def _is_complete(folder: Path) -> bool:
 
 
 def _convert_anew(path: Path, folder: Path) -> None:
+    # Imported late: numpy and the decoders are not needed for a model that is converted already.
+    from text_generation_server.gguf.folder import write_folder, write_json
+
     started = time.monotonic()
     logger.info("converting the GGUF file", extra=fields(file=str(path), folder=str(folder)))
     temporary = folder.with_name(folder.name + ".partial")
@@ -81,65 +81,12 @@ def _convert_anew(path: Path, folder: Path) -> None:
             shutil.rmtree(rest)
     temporary.mkdir()
     try:
-        _write_folder(path, temporary)
+        write_folder(path, temporary)
         sizes = {file.name: file.stat().st_size for file in temporary.iterdir()}
         manifest = {"source": str(path), "converter_version": _CONVERTER_VERSION, "files": sizes}
-        _write_json(temporary / _MANIFEST, manifest)
+        write_json(temporary / _MANIFEST, manifest)
         os.replace(temporary, folder)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     logger.info("converted the GGUF file", extra=fields(seconds=round(time.monotonic() - started, 1)))
-
-
-# === impl content ===
-
-
-def _write_folder(path: Path, folder: Path) -> None:
-    # Imported late: numpy and the decoders are not needed for a model that is converted already.
-    from text_generation_server.gguf import dequantise, safetensors_file
-    from text_generation_server.gguf.families import FAMILIES
-    from text_generation_server.gguf.tokenizer import read_vocabulary, write_tokenizer
-
-    file = open_gguf(path)
-    metadata = Metadata(file)
-    family = FAMILIES.get(metadata.architecture)
-    if family is None:
-        known = ", ".join(FAMILIES)
-        raise metadata.refuse(f"the architecture {metadata.architecture!r} is not supported as GGUF (only {known})")
-    dequantise.check_types(file)
-    vocabulary = read_vocabulary(metadata)
-    config = family.config(metadata)
-    weights = family.weights(metadata, config)
-    largest = max(weights, key=lambda weight: weight.tensor.size)
-    ids: dict[str, Any] = {
-        "bos_token_id": vocabulary.bos,
-        "eos_token_id": vocabulary.stops[0] if len(vocabulary.stops) == 1 else vocabulary.stops or None,
-        "pad_token_id": vocabulary.padding,
-    }
-    config |= {**ids, "vocab_size": len(vocabulary.tokens)}
-    config["torch_dtype"] = dequantise.TORCH_NAMES[dequantise.stored_type(largest.tensor)]
-    _write_json(folder / "config.json", config)
-    _write_json(folder / "generation_config.json", {key: value for key, value in ids.items() if value is not None})
-    write_tokenizer(metadata, vocabulary, folder)
-    safetensors_file.write(folder / "model.safetensors", [_entry(file, weight) for weight in weights])
-
-
-def _entry(file: Any, weight: Any) -> Any:
-    from text_generation_server.gguf import dequantise, safetensors_file
-
-    def load() -> Any:
-        values = dequantise.decode(file, weight.tensor)
-        return values if weight.rows is None else weight.rows(values)
-
-    return safetensors_file.Entry(
-        name=weight.name,
-        dtype=dequantise.stored_type(weight.tensor),
-        shape=weight.tensor.shape,
-        size=dequantise.stored_size(weight.tensor),
-        load=load,
-    )
-
-
-def _write_json(path: Path, value: dict[str, Any]) -> None:
-    path.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

@@ -3,7 +3,7 @@
 Reads configurations and the headers of weight files, never the weights. Needs neither torch nor numpy.
 """
 
-import importlib.util
+import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -114,9 +114,11 @@ def _check_architecture(folder: Path, config: dict[str, Any]) -> None:
             f"{folder / CONFIG} names no `architectures`",
             "Use a complete model folder; this may be a part of one (a vision tower, an adapter).",
         )
-    if importlib.util.find_spec(_REGISTRY) is None:
+    try:
+        registry = importlib.import_module(_REGISTRY)
+    except ModuleNotFoundError:
+        # An installation without the shard: the shard itself, elsewhere, refuses unknown architectures.
         return
-    registry = importlib.import_module(_REGISTRY)
     try:
         registry.describe_model(folder)
     except Refusal:

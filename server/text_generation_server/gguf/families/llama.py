@@ -4,12 +4,12 @@ Knows nothing of files, vocabularies or quantisation.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from text_generation_server.gguf.dequantise import decode
+from text_generation_server.gguf.families.weight import Weight
 from text_generation_server.gguf.metadata import Metadata
 from text_generation_server.gguf.reader import TensorInfo
 
@@ -34,15 +34,6 @@ _DEFAULT_ROPE_BASE = 10000.0
 # Parameters of Llama 3's rope scaling. The file stores only the factors that follow from them.
 _LLAMA3_LOW, _LLAMA3_HIGH, _LLAMA3_CONTEXT = 1.0, 4.0, 8192
 _FACTOR_TOLERANCE = 1e-3
-
-
-@dataclass(frozen=True)
-class Weight:
-    """A tensor of the file under its Hugging Face name; `rows` reorders the decoded values, when needed."""
-
-    name: str
-    tensor: TensorInfo
-    rows: Callable[[np.ndarray], np.ndarray] | None
 
 
 def config(metadata: Metadata) -> dict[str, Any]:
