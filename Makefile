@@ -97,6 +97,7 @@ requirements: $(TEST_VENV)/packages.stamp
 
 # --- measure, package, clean ---
 
+bench: export CARGO_PROFILE_RELEASE_INCREMENTAL = true
 bench: install develop
 	cargo build --locked --release --bins --features text-generation-protocol/fake
 	$(TEST_VENV)/bin/python -m benchmarks.router_cpu --binaries $(CARGO_TARGET_DIR)/release
