@@ -1,0 +1,38 @@
+"""Fixtures of the integration tests: one server for most of them, a folder with the prepared demo model, and the end
+of the server's log beside every failure."""
+
+from pathlib import Path
+
+import pytest
+from support.client import Client
+from support.demo import prepared_folder
+from support.server import Server, launched
+
+LOG_LINES = 40
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory) -> Server:
+    """The demo model in float32, shared by every test that only sends requests."""
+    with launched(tmp_path_factory.mktemp("server")) as running:
+        yield running
+        assert running.stop() == 0, running.last_lines(LOG_LINES)
+
+
+@pytest.fixture
+def client(server: Server) -> Client:
+    return server.client
+
+
+@pytest.fixture(scope="session")
+def demo_folder(tmp_path_factory) -> Path:
+    return prepared_folder(tmp_path_factory.mktemp("prepare"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    report = yield
+    server = item.funcargs.get("server") if hasattr(item, "funcargs") else None
+    if report.failed and isinstance(server, Server):
+        report.sections.append(("end of the server's log", server.last_lines(LOG_LINES)))
+    return report
