@@ -77,7 +77,7 @@ lint: develop
 	$(TEST_VENV)/bin/ruff format --check --quiet $(PYTHON_FOLDERS)
 	$(TEST_VENV)/bin/python scripts/budget.py
 	$(TEST_VENV)/bin/python scripts/architecture.py
-	$(TEST_VENV)/bin/text-generation-launcher flags | diff -u docs/flags.md - || \
+	$(TEST_VENV)/bin/text-generation-launcher print-flags --markdown | diff -u docs/flags.md - || \
 		{ echo 'docs/flags.md is stale: run `make docs`' >&2; exit 1; }
 
 fmt: $(TEST_VENV)/packages.stamp
@@ -87,7 +87,7 @@ fmt: $(TEST_VENV)/packages.stamp
 
 # The flag reference is printed by the command line itself.
 docs: develop
-	$(TEST_VENV)/bin/text-generation-launcher flags > docs/flags.md
+	$(TEST_VENV)/bin/text-generation-launcher print-flags --markdown > docs/flags.md
 
 # Pins the newest packages that fit Python 3.10 and later.
 COMPILE = $(TEST_VENV)/bin/uv pip compile --universal --python-version 3.10 --upgrade --quiet --no-annotate --no-header

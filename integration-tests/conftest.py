@@ -4,6 +4,7 @@ of the server's log beside every failure."""
 from pathlib import Path
 
 import pytest
+
 from support.client import Client
 from support.demo import prepared_folder
 from support.server import Server, launched
