@@ -20,6 +20,15 @@ def server(tmp_path_factory) -> Server:
         assert running.stop() == 0, running.last_lines(LOG_LINES)
 
 
+@pytest.fixture(scope="session")
+def narrow_server(tmp_path_factory) -> Server:
+    """Room for two requests, of which one runs."""
+    folder = tmp_path_factory.mktemp("narrow")
+    with launched(folder, "--max-concurrent-requests", "2", "--max-batch-size", "1") as running:
+        yield running
+        assert running.stop() == 0, running.last_lines(LOG_LINES)
+
+
 @pytest.fixture
 def client(server: Server) -> Client:
     return server.client

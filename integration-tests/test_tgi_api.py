@@ -189,8 +189,8 @@ VALIDATION = [
     ("top_n_tokens", {"inputs": "a", "parameters": {"top_n_tokens": 6}}),
     ("best_of", {"inputs": "a", "parameters": {"best_of": 3, "do_sample": True}}),
     ("truncate", {"inputs": "a", "parameters": {"truncate": 0}}),
-    ("max_total_tokens", {"inputs": "a", "parameters": {"max_new_tokens": 100_000}}),
-    ("max_input_tokens", {"inputs": "a " * 3000, "parameters": {"max_new_tokens": 1}}),
+    ("max_new_tokens", {"inputs": "a", "parameters": {"max_new_tokens": 100_000}}),
+    ("inputs", {"inputs": "a " * 3000, "parameters": {"max_new_tokens": 1}}),
     ("unheard_of", {"inputs": "a", "unheard_of": 1}),
     ("unheard_of", {"inputs": "a", "parameters": {"unheard_of": 1}}),
 ]

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -44,12 +45,14 @@ def wait_for(condition: Callable[[], object], seconds: float, what: str, every: 
 class Server:
     """A launcher with everything below it."""
 
-    def __init__(self, folder: Path, *arguments: str, port: int | None = None, **environment: str) -> None:
+    def __init__(
+        self, folder: Path, *arguments: str, port: int | None = None, command: Path = LAUNCHER, **environment: str
+    ) -> None:
         self.port = port or free_port()
         self.log = folder / f"launcher-{self.port}.log"
         self.client = Client(self.port)
         self.process = subprocess.Popen(
-            [LAUNCHER, "--port", str(self.port), *DEFAULTS, *arguments],
+            [command, "--port", str(self.port), *DEFAULTS, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=self.log.open("wb"),
             stderr=subprocess.STDOUT,
@@ -107,6 +110,12 @@ class Server:
         found = [process for process in self.descendants() if is_shard(process)]
         return sorted(found, key=lambda process: (process.create_time(), process.pid))
 
+    def exits_with(self, *words: str, seconds: float = STOP_SECONDS) -> None:
+        """Checks that the launcher fails by itself, and that its last two lines hold these words."""
+        assert self.wait_exit(seconds) not in (0, None), self.last_lines(40)
+        said = self.last_lines(2).lower()
+        assert all(word.lower() in said for word in words), self.last_lines(40)
+
     def destroy(self) -> None:
         """Ends whatever is left, without manners."""
         if self.process.poll() is None:
@@ -121,7 +130,7 @@ def is_shard(process: psutil.Process) -> bool:
         words = " ".join([process.name(), *process.cmdline()])
     except psutil.NoSuchProcess:
         return False
-    return "text-generation-server" in words or "tgi-shard" in words
+    return "text-generation-server" in words and " serve" in words
 
 
 def with_suppressed_absence(call: Callable[[], object]) -> None:
@@ -138,9 +147,9 @@ def gone(processes: list[psutil.Process]) -> bool:
 
 
 @contextmanager
-def launched(folder: Path, *arguments: str, ready: bool = True, **environment: str) -> Iterator[Server]:
-    """A server for one test; nothing is left of it afterwards."""
-    server = Server(folder, *arguments, **environment)
+def launched(folder: Path, *arguments: str, ready: bool = True, **options: Any) -> Iterator[Server]:
+    """A server for one test; nothing is left of it afterwards. `options` are those of `Server`."""
+    server = Server(folder, *arguments, **options)
     try:
         yield server.wait_ready() if ready else server
     finally:
