@@ -196,7 +196,7 @@ VALIDATION = [
 ]
 
 
-@pytest.mark.parametrize(("field", "payload"), VALIDATION)
+@pytest.mark.parametrize(("field", "payload"), VALIDATION, ids=[field for field, _ in VALIDATION])
 def test_out_of_range_names_the_field(client, field, payload):
     reply = client.post("/generate", payload)
     assert reply.status == 422, reply.text
@@ -222,10 +222,12 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("path", ["/generate", "/generate_stream", "/v1/chat/completions"])
-@pytest.mark.parametrize(("what", "body", "status"), MALFORMED)
+@pytest.mark.parametrize(("what", "body", "status"), MALFORMED, ids=[what for what, _, _ in MALFORMED])
 def test_malformed_body_is_refused(client, path, what, body, status):
     reply = client.request("POST", path, body, JSON_HEADERS)
-    assert reply.status == status, f"{what}: {reply.text}"
+    # OpenAI says 400 where TGI says 422.
+    expected = {status, 400} if path.startswith("/v1/") and status == 422 else {status}
+    assert reply.status in expected, f"{what}: {reply.text}"
     assert reply.body
     assert works(client)
 

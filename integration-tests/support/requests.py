@@ -20,9 +20,9 @@ def endless_stream(client: Client) -> Stream:
 def unanswered(client: Client):
     """A `/generate` that was sent and not answered; dropped at the end of the block."""
     body = json.dumps({"inputs": PROMPT, "parameters": ENDLESS}).encode()
-    head = f"POST /generate HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    head = f"POST /generate HTTP/1.1\nhost: test\ncontent-type: application/json\ncontent-length: {len(body)}\n\n"
     with socket.create_connection(("127.0.0.1", client.port)) as connection:
-        connection.sendall(head.encode() + body)
+        connection.sendall(head.replace("\n", "\r\n").encode() + body)
         yield connection
 
 
