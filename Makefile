@@ -100,8 +100,9 @@ requirements: $(TEST_VENV)/packages.stamp
 bench: export CARGO_PROFILE_RELEASE_INCREMENTAL = true
 bench: install develop
 	cargo build --locked --release --bins --features text-generation-protocol/fake
-	$(TEST_VENV)/bin/python -m benchmarks.router_cpu --binaries $(CARGO_TARGET_DIR)/release
-	$(TEST_VENV)/bin/python -m benchmarks.cpu_decode --launcher $(VENV)/bin/text-generation-launcher
+	model=$$($(TEST_VENV)/bin/python scripts/demo_model.py) && \
+	$(TEST_VENV)/bin/python -m benchmarks.router_cpu --binaries $(CARGO_TARGET_DIR)/release --model $$model && \
+	$(TEST_VENV)/bin/python -m benchmarks.cpu_decode --launcher $(VENV)/bin/text-generation-launcher --model $$model
 
 wheel: $(VENV)/packages.stamp
 	sh scripts/wheel.sh $(VENV) dist --release

@@ -1,15 +1,17 @@
 """Fixtures of the integration tests: one server for most of them, a folder with the prepared demo model, and the end
 of the server's log beside every failure."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from support.client import Client
-from support.demo import prepared_folder
 from support.server import Server, launched
 
 LOG_LINES = 40
+DEMO_MODEL = Path(__file__).resolve().parents[1] / "scripts" / "demo_model.py"
 
 
 @pytest.fixture(scope="session")
@@ -35,8 +37,9 @@ def client(server: Server) -> Client:
 
 
 @pytest.fixture(scope="session")
-def demo_folder(tmp_path_factory) -> Path:
-    return prepared_folder(tmp_path_factory.mktemp("prepare"))
+def demo_folder() -> Path:
+    done = subprocess.run([sys.executable, DEMO_MODEL], check=True, stdout=subprocess.PIPE, text=True)
+    return Path(done.stdout.strip())
 
 
 @pytest.hookimpl(wrapper=True)
