@@ -17,8 +17,8 @@ from pathlib import Path
 
 from benchmarks.http_load import load
 from benchmarks.processes import cpu_seconds, free_port, resident_mebibytes, running, wait_ready
-from benchmarks.router_cpu.bare_write import cpu_per_frame
 from benchmarks.reporting import report
+from benchmarks.router_cpu.bare_write import cpu_per_frame
 
 STREAMS = 64
 REQUESTS = 192
