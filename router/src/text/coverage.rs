@@ -46,7 +46,7 @@ fn longest(tokenizer: &tokenizers::Tokenizer, pieces: Option<&PieceTable>) -> Op
         .into_iter()
         .try_fold(1, |factor, step| Some(factor * normalisation_factor(step)?))?;
     let splits = steps(&pre_tokenizer, "pretokenizers");
-    if !splits.iter().all(|step| keeps_text(step)) || !knows_all_bytes(tokenizer, &splits) {
+    if !splits.iter().all(keeps_text) || !knows_all_bytes(tokenizer, &splits) {
         return None;
     }
     let vocabulary = tokenizer.get_vocab(true);
