@@ -132,3 +132,7 @@ impl Surroundings {
     }
 }
 
+
+#[cfg(test)]
+#[path = "cli/tests.rs"]
+mod tests;

@@ -239,3 +239,7 @@ fn server(given: ServerArguments, warnings: &mut Vec<String>) -> Result<ServerSe
     })
 }
 
+
+#[cfg(test)]
+#[path = "config/tests.rs"]
+mod tests;

@@ -139,3 +139,7 @@ impl Destination {
     }
 }
 
+
+#[cfg(test)]
+#[path = "logs/tests.rs"]
+mod tests;
