@@ -122,12 +122,7 @@ fn control_channel(mut input: ChildStdin) -> UnboundedSender<ControlMessage> {
     sender
 }
 
-async fn report_end(
-    mut process: Child,
-    (role, group): (Role, Pid),
-    printer: Printer,
-    events: UnboundedSender<Event>,
-) {
+async fn report_end(mut process: Child, (role, group): (Role, Pid), printer: Printer, events: UnboundedSender<Event>) {
     match process.wait().await {
         Ok(status) => {
             // Whatever the child started itself must not outlive it, nor keep its pipes open.

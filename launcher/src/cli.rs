@@ -132,7 +132,6 @@ impl Surroundings {
     }
 }
 
-
 #[cfg(test)]
 #[path = "cli/tests.rs"]
 mod tests;

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use text_generation_protocol::config::{Limits, LogConfig};
 
-use crate::cli::groups::{Device, LimitArguments, ModelArguments, RopeScaling, ServerArguments, ShardArguments, spelling};
+use crate::cli::groups::{
+    Device, LimitArguments, ModelArguments, RopeScaling, ServerArguments, ShardArguments, spelling,
+};
 use crate::cli::{Arguments, Surroundings};
 use crate::devices::{Gpus, ShardWish};
 use crate::error::StartError;
@@ -158,11 +160,9 @@ fn shards(given: ShardArguments, count: usize, surroundings: &Surroundings) -> R
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let rendezvous = match (given.master_addr, given.master_port) {
         (None, None) => None,
-        (host, port) => Some(format!(
-            "tcp://{}:{}",
-            host.as_deref().unwrap_or("localhost"),
-            port.unwrap_or(checks::MASTER_PORT)
-        )),
+        (host, port) => {
+            Some(format!("tcp://{}:{}", host.as_deref().unwrap_or("localhost"), port.unwrap_or(checks::MASTER_PORT)))
+        }
     };
     Ok(ShardSettings {
         count,
@@ -190,16 +190,22 @@ fn rope(scaling: Option<RopeScaling>, factor: Option<f64>) -> Result<Option<(Str
 
 fn model(given: ModelArguments, surroundings: &Surroundings) -> Result<ModelSettings, StartError> {
     checks::model_path(given.model_id.as_deref())?;
-    checks::existing("--tokenizer-config-path", given.tokenizer_config_path.as_deref(), "file", std::path::Path::is_file)?;
+    checks::existing(
+        "--tokenizer-config-path",
+        given.tokenizer_config_path.as_deref(),
+        "file",
+        std::path::Path::is_file,
+    )?;
     checks::existing(
         "--weights-cache-override",
         given.weights_cache_override.as_deref(),
         "folder",
         std::path::Path::is_dir,
     )?;
-    let cache_folder = given.cache_folder.or_else(|| default_cache(surroundings)).ok_or_else(|| {
-        StartError::new("there is no HOME to keep converted models in", "give `--cache-folder`")
-    })?;
+    let cache_folder = given
+        .cache_folder
+        .or_else(|| default_cache(surroundings))
+        .ok_or_else(|| StartError::new("there is no HOME to keep converted models in", "give `--cache-folder`"))?;
     if checks::converts(given.model_id.as_deref()) {
         checks::writable(&cache_folder)?;
     }
@@ -238,7 +244,6 @@ fn server(given: ServerArguments, warnings: &mut Vec<String>) -> Result<ServerSe
         compute_type: String::new(),
     })
 }
-
 
 #[cfg(test)]
 #[path = "config/tests.rs"]

@@ -9,10 +9,11 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use nix::unistd::Pid;
 
 /// Each line replaces the list; the last one counts. Signals meant for the launcher must not end the guard before it.
+/// (`kill -s KILL --` is the one spelling of a group that dash, bash and busybox all take.)
 const SCRIPT: &str = "\
 trap '' HUP INT TERM
 while read -r line; do groups=$line; done
-[ -z \"$groups\" ] || kill -KILL -- $groups";
+[ -z \"$groups\" ] || kill -s KILL -- $groups";
 
 /// The shell and our end of its pipe.
 #[derive(Debug)]

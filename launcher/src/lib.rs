@@ -26,8 +26,8 @@ use cli::{Action, Arguments, Surroundings};
 use config::LauncherConfig;
 use devices::{Gpus, query_names};
 use error::StartError;
-use logs::record::Severity;
 use logs::Printer;
+use logs::record::Severity;
 use plan::Plan;
 use programs::Programs;
 use supervisor::{Outcome, Supervisor};
@@ -47,7 +47,9 @@ pub fn main_from(argv: Vec<String>) -> i32 {
     let surroundings = Surroundings::read();
     match &arguments.action {
         Some(Action::Env) => report::print_result(&versions::report(own_name, &surroundings)),
-        Some(Action::PrintFlags { markdown: true }) => report::print_result(&cli::flags_page::markdown(&cli::command())),
+        Some(Action::PrintFlags { markdown: true }) => {
+            report::print_result(&cli::flags_page::markdown(&cli::command()))
+        }
         Some(Action::PrintFlags { markdown: false }) => report::print_result(&cli::flags_page::names(&cli::command())),
         None => {
             let checked = cli::refuse_absent(&matches).and_then(|()| check(arguments, &surroundings));

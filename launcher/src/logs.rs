@@ -139,7 +139,6 @@ impl Destination {
     }
 }
 
-
 #[cfg(test)]
 #[path = "logs/tests.rs"]
 mod tests;

@@ -75,12 +75,7 @@ impl Plan {
         };
         let file = self.write("router.json", &config)?;
         let arguments = vec!["--config".to_owned(), file];
-        Ok(ChildSpec {
-            role: Role::Router,
-            program: self.programs.router.clone(),
-            arguments,
-            environment: Vec::new(),
-        })
+        Ok(ChildSpec { role: Role::Router, program: self.programs.router.clone(), arguments, environment: Vec::new() })
     }
 
     /// The preparation of the model.

@@ -1,6 +1,7 @@
 //! Starts the children in their order and watches them until the end. The first child that fails decides; a signal ends
 //! everything in order. Owns the order and the waiting times; knows nothing of flags, files and how lines look.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -220,10 +221,11 @@ impl Supervisor {
         Waited::Done
     }
 
-    /// A child that was told to end may end by that signal, the router only by itself; one that was not told may not.
+    /// A child that was not told to end may not. The router ends by itself with status 0, or by the very signal when it
+    /// came before its handler.
     async fn failure_while_ending(&mut self, role: Role, status: ExitStatus, told: bool) -> Option<Failure> {
         let in_order = match role {
-            Role::Router => status.success(),
+            Role::Router => status.success() || status.signal() == Some(Signal::SIGTERM as i32),
             Role::Prepare => true,
             Role::Shard(_) => told,
         };

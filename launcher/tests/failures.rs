@@ -67,7 +67,8 @@ fn a_failed_preparation_ends_with_its_cause() {
 
 #[test]
 fn wrong_configurations_end_with_two_lines_before_anything_starts() {
-    let cases: [(&[(&str, &str)], &[&str], &str); 7] = [
+    type Case = (&'static [(&'static str, &'static str)], &'static [&'static str], &'static str);
+    let cases: [Case; 7] = [
         (&[("TMPDIR", "/dev/null/tmp")], &[], "/dev/null/tmp"),
         (&[], &["--cache-folder", "/dev/null/cache"], "/dev/null/cache"),
         (&[("QUANTIZE", "awq")], &[], "variable `QUANTIZE` (`awq`) is not available yet"),

@@ -37,9 +37,9 @@ fn children_start_in_order_and_end_in_order() {
     assert_eq!((&shard["rank"], &shard["world_size"]), (&1.into(), &2.into()));
     assert_eq!(shard["socket"], router["shard_sockets"][1]);
     assert_eq!(shard["model_folder"], "/models/x");
-    let control = stand.read("control");
-    assert!(control.lines().next().unwrap().contains("status"), "{control}");
-    assert!(control.lines().last().unwrap().contains(r#""model_id":"owner/x""#), "{control}");
+    let control = ended.control();
+    assert!(control[0].contains("status"), "{control:?}");
+    assert!(control.last().unwrap().contains(r#""model_id":"owner/x""#), "{control:?}");
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn the_served_name_and_progress_reach_the_router() {
     launcher.signal(Signal::SIGINT);
     let ended = launcher.end();
     assert_eq!(ended.status.code(), Some(0), "{}", ended.complaint);
-    let control = stand.read("control");
+    let control = ended.control().join("\n");
     assert!(control.contains(r#"{"type":"status","reason":"downloading, 34 %"}"#), "{control}");
     assert!(control.contains(r#""model_id":"mine""#), "{control}");
     let line = &ended.output[ended.position("\"source\":\"prepare\"")];

@@ -37,7 +37,12 @@ const fn valued(
     AbsentFlag { long, variable, alias: None, switch: false, neutral, feature, way_out }
 }
 
-const fn switch(long: &'static str, variable: &'static str, feature: &'static str, way_out: &'static str) -> AbsentFlag {
+const fn switch(
+    long: &'static str,
+    variable: &'static str,
+    feature: &'static str,
+    way_out: &'static str,
+) -> AbsentFlag {
     AbsentFlag { long, variable, alias: None, switch: true, neutral: OFF, feature, way_out }
 }
 
@@ -46,7 +51,8 @@ pub const ABSENT: &[AbsentFlag] = &[
     AbsentFlag {
         alias: Some("quantization"),
         ..valued(
-            "quantize", "QUANTIZE",
+            "quantize",
+            "QUANTIZE",
             &["none"],
             "quantised weights",
             "leave it out: the model is served in the precision of `--dtype`",
@@ -54,38 +60,65 @@ pub const ABSENT: &[AbsentFlag] = &[
     },
     valued("speculate", "SPECULATE", &["0"], "speculative decoding", "leave it out or give 0"),
     valued(
-        "kv-cache-dtype", "KV_CACHE_DTYPE",
+        "kv-cache-dtype",
+        "KV_CACHE_DTYPE",
         &["auto"],
         "a KV cache in another format than the model",
         "leave it out: the cache has the format of `--dtype`",
     ),
-    switch("trust-remote-code", "TRUST_REMOTE_CODE", "running code from a model folder", "leave it out, and serve a model of a known family"),
-    valued("lora-adapters", "LORA_ADAPTERS", &[""], "LoRA adapters", "merge the adapter into the model, and serve the merged folder"),
+    switch(
+        "trust-remote-code",
+        "TRUST_REMOTE_CODE",
+        "running code from a model folder",
+        "leave it out, and serve a model of a known family",
+    ),
+    valued(
+        "lora-adapters",
+        "LORA_ADAPTERS",
+        &[""],
+        "LoRA adapters",
+        "merge the adapter into the model, and serve the merged folder",
+    ),
     valued("cuda-graphs", "CUDA_GRAPHS", &["0", ""], "CUDA graphs of chosen batch sizes", "leave it out or give 0"),
     valued("watermark-gamma", "WATERMARK_GAMMA", &[], "watermarks", "leave it out"),
     valued("watermark-delta", "WATERMARK_DELTA", &[], "watermarks", "leave it out"),
     valued(
-        "waiting-served-ratio", "WAITING_SERVED_RATIO",
+        "waiting-served-ratio",
+        "WAITING_SERVED_RATIO",
         &["0.3"],
         "a ratio of waiting to running requests (new requests join at every step)",
         "leave it out",
     ),
     valued(
-        "max-waiting-tokens", "MAX_WAITING_TOKENS",
+        "max-waiting-tokens",
+        "MAX_WAITING_TOKENS",
         &["20"],
         "a wait before new requests join (they join at every step)",
         "leave it out",
     ),
     valued(
-        "prometheus-port", "PROMETHEUS_PORT",
+        "prometheus-port",
+        "PROMETHEUS_PORT",
         &["9000"],
         "a second port for metrics",
         "leave it out: `/metrics` answers on the main port",
     ),
     valued("otlp-endpoint", "OTLP_ENDPOINT", &[], "traces over OTLP", "leave it out"),
-    valued("otlp-service-name", "OTLP_SERVICE_NAME", &["text-generation-inference.router"], "traces over OTLP", "leave it out"),
+    valued(
+        "otlp-service-name",
+        "OTLP_SERVICE_NAME",
+        &["text-generation-inference.router"],
+        "traces over OTLP",
+        "leave it out",
+    ),
     switch("ngrok", "NGROK", "a tunnel through ngrok", "run the ngrok client beside the server"),
-    valued("ngrok-authtoken", "NGROK_AUTHTOKEN", &[], "a tunnel through ngrok", "run the ngrok client beside the server"),
+    valued(
+        "ngrok-authtoken",
+        "NGROK_AUTHTOKEN",
+        &[],
+        "a tunnel through ngrok",
+        "run the ngrok client beside the server",
+    ),
     valued("ngrok-edge", "NGROK_EDGE", &[], "a tunnel through ngrok", "run the ngrok client beside the server"),
 ];
 

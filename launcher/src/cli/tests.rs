@@ -86,8 +86,26 @@ fn every_flag_of_tgi_has_its_variable_and_default() {
 #[test]
 fn spellings_of_public_guides_work() {
     let given = arguments(&[
-        "--model", "a/b", "--max-model-len", "20", "--tp", "2", "--max-num-seqs", "3", "--max-num-batched-tokens", "9",
-        "--gpu-memory-utilization", "0.5", "--host", "127.0.0.1", "--served-model-name", "c", "-p", "81", "-g", "7",
+        "--model",
+        "a/b",
+        "--max-model-len",
+        "20",
+        "--tp",
+        "2",
+        "--max-num-seqs",
+        "3",
+        "--max-num-batched-tokens",
+        "9",
+        "--gpu-memory-utilization",
+        "0.5",
+        "--host",
+        "127.0.0.1",
+        "--served-model-name",
+        "c",
+        "-p",
+        "81",
+        "-g",
+        "7",
     ]);
     assert_eq!(given.model.model_id.as_deref(), Some("a/b"));
     assert_eq!(given.model.served_model_name.as_deref(), Some("c"));

@@ -91,10 +91,7 @@ pub fn memory_fraction(fraction: f64) -> Result<(), StartError> {
     if fraction > 0.0 && fraction <= 1.0 {
         return Ok(());
     }
-    Err(StartError::new(
-        format!("`--cuda-memory-fraction` is {fraction}"),
-        "give a number above 0, and at most 1",
-    ))
+    Err(StartError::new(format!("`--cuda-memory-fraction` is {fraction}"), "give a number above 0, and at most 1"))
 }
 
 /// Compute threads of one shard.

@@ -75,13 +75,7 @@ impl Record {
             Severity::Warn => "WARN",
             Severity::Error => "ERROR",
         };
-        Self {
-            timestamp: None,
-            level: level.to_owned(),
-            message: message.to_owned(),
-            target: None,
-            fields: Map::new(),
-        }
+        Self { timestamp: None, level: level.to_owned(), message: message.to_owned(), target: None, fields: Map::new() }
     }
 
     /// Whether this line tells users what the preparation is doing.

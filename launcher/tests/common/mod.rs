@@ -22,11 +22,10 @@ trap 'echo "router told to end"; eval "${ROUTER_TERM:-exit 0}"' TERM
 cp "$2" "$STAND/router.json"
 stat -c "mode of config %a" "$2"
 stat -c "mode of folder %a" "$(dirname "$2")"
-echo "$2" > "$STAND/run-file"
 echo "router started"
 eval "${ROUTER_START:-:}"
 exec 3<&0
-tee "$STAND/control" <&3 &
+cat <&3 &
 while :; do sleep 100 & wait $!; done
 "#;
 
@@ -152,6 +151,11 @@ impl Ended {
     pub fn position(&self, text: &str) -> usize {
         let found = self.output.iter().position(|line| line.contains(text));
         found.unwrap_or_else(|| panic!("no `{text}` in {:#?}", self.output))
+    }
+
+    /// What the router read from the control channel, which its stand-in prints.
+    pub fn control(&self) -> Vec<&str> {
+        self.output.iter().map(String::as_str).filter(|line| line.starts_with(r#"{"type":"#)).collect()
     }
 
     pub fn last_line(&self) -> &str {
