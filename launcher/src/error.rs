@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// A reason not to start. Shown as two lines: what is wrong, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("error: {cause}\nhint: {way_out}")]
+#[error("Error: {cause}\nHint: {way_out}")]
 pub struct StartError {
     /// What is wrong, with the names and numbers involved.
     pub cause: String,

@@ -6,6 +6,7 @@ use nix::sys::signal::Signal;
 
 use crate::child::describe;
 use crate::event::Role;
+use crate::logs::tail::REFUSAL;
 use crate::supervisor::{Failure, Outcome};
 
 /// Something was wrong: the configuration, a child, or the machine.
@@ -33,7 +34,7 @@ pub fn conclude(outcome: &Outcome) -> i32 {
     match outcome {
         Outcome::Ended => 0,
         Outcome::Cut(signal) => {
-            complain(&format!("error: a second signal ({signal}) ended everything at once"));
+            complain(&format!("Error: a second signal ({signal}) ended everything at once"));
             SIGNAL_BASE + signal_number(*signal)
         }
         Outcome::CannotStart(error) => {
@@ -51,17 +52,18 @@ fn signal_number(signal: Signal) -> i32 {
     signal as i32
 }
 
-/// The lines that the child printed outside its log, then one line that names it, its end and the cause. The router's
-/// lines are left out: they are its log, which went to standard output already.
+/// The lines that the child printed outside its log, then one line that names it, its end and the cause. A refusal says
+/// all in its two lines, and the router's lines are its log, which went to standard output already: both are left out.
 fn explain(failure: &Failure) -> String {
+    let cause = failure.cause.as_deref().unwrap_or("it gave no reason");
+    let refusal = cause.strip_prefix(REFUSAL);
     let mut text = String::new();
-    if failure.role != Role::Router && failure.last_lines.len() > 2 {
+    if failure.role != Role::Router && refusal.is_none() && !failure.last_lines.is_empty() {
         text.push_str(&format!("last lines of {}:\n", failure.role));
         failure.last_lines.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
     }
-    let cause = failure.cause.as_deref().unwrap_or("it gave no reason");
-    let cause = cause.strip_prefix("error: ").unwrap_or(cause);
-    text.push_str(&format!("error: {} ended with {}: {cause}", failure.role, describe(failure.status)));
+    let cause = refusal.unwrap_or(cause);
+    text.push_str(&format!("{REFUSAL}{} ended with {}: {cause}", failure.role, describe(failure.status)));
     text
 }
 
@@ -83,10 +85,10 @@ mod tests {
 
     #[test]
     fn one_line_names_the_child_its_end_and_the_cause() {
-        let text = explain(&failure(256, Some("error: no such tensor"), &[]));
-        assert_eq!(text, "error: shard{rank=2} ended with exit status 1: no such tensor");
+        let text = explain(&failure(256, Some("Error: no such tensor"), &[]));
+        assert_eq!(text, "Error: shard{rank=2} ended with exit status 1: no such tensor");
         let killed = explain(&failure(9, None, &[]));
-        assert!(killed.starts_with("error: shard{rank=2} ended with signal 9 (SIGKILL"), "{killed}");
+        assert!(killed.starts_with("Error: shard{rank=2} ended with signal 9 (SIGKILL"), "{killed}");
         assert!(explain(&failure(11, None, &[])).contains("signal 11 (SIGSEGV)"));
     }
 

@@ -58,7 +58,7 @@ fn flatten(name: &str, value: &Value, text: &mut String) {
             items.iter().enumerate().for_each(|(index, item)| flatten(&format!("{name}.{index}"), item, text));
         }
         Value::String(line) => text.push_str(&format!("{name}: {line}\n")),
-        Value::Null => text.push_str(&format!("{name}: not installed\n")),
+        Value::Null => text.push_str(&format!("{name}: not found\n")),
         other => text.push_str(&format!("{name}: {other}\n")),
     }
 }
@@ -72,7 +72,7 @@ mod tests {
         let mut text = String::new();
         let value = serde_json::json!({"torch": "2.11.0", "triton": null, "devices": [{"memory": 7}], "x": []});
         flatten("server", &value, &mut text);
-        let expected = "server.torch: 2.11.0\nserver.triton: not installed\nserver.devices.0.memory: 7\n";
+        let expected = "server.torch: 2.11.0\nserver.triton: not found\nserver.devices.0.memory: 7\n";
         assert_eq!(text, format!("{expected}server.x: none\n"));
     }
 }

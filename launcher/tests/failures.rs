@@ -20,11 +20,11 @@ fn the_first_shard_that_fails_is_named_with_its_cause() {
         echo $$ > $STAND/pid-$rank
         if [ $rank = 1 ]; then
             until [ -s $STAND/pid-0 ]; do sleep 0.01; done
-            echo '{"level":"ERROR","message":"out of memory","hint":"use a smaller model"}' >&2
+            printf '%s\n' '{"level":"ERROR","message":"out of memory","exception":"Traceback\nOutOfMemoryError: 3 GB"}' >&2
             exit 3
         fi"#;
     let (stand, ended) = fails(&[("SHARD", shard)], &["--num-shard", "2"]);
-    let expected = "error: shard{rank=1} ended with exit status 3: out of memory; hint: use a smaller model";
+    let expected = "Error: shard{rank=1} ended with exit status 3: out of memory; OutOfMemoryError: 3 GB";
     assert_eq!(ended.last_line(), expected);
     ended.position("router told to end");
     ended.position("shard{rank=0}: told to end");
@@ -35,32 +35,32 @@ fn the_first_shard_that_fails_is_named_with_its_cause() {
 fn a_traceback_and_a_signal_are_reported() {
     let shard = "printf 'Traceback:\\n  File x\\nValueError: bad shape\\n' >&2; exit 1";
     let (_, ended) = fails(&[("SHARD", shard)], &[]);
-    assert_eq!(ended.last_line(), "error: shard{rank=0} ended with exit status 1: ValueError: bad shape");
+    assert_eq!(ended.last_line(), "Error: shard{rank=0} ended with exit status 1: ValueError: bad shape");
     assert!(ended.complaint.contains("  Traceback:"), "{}", ended.complaint);
     let (_, ended) = fails(&[("SHARD", "kill -KILL $$")], &[]);
-    assert!(ended.last_line().starts_with("error: shard{rank=0} ended with signal 9"), "{}", ended.complaint);
+    assert!(ended.last_line().starts_with("Error: shard{rank=0} ended with signal 9"), "{}", ended.complaint);
 }
 
 #[test]
 fn a_port_in_use_is_the_routers_message() {
-    let router = "echo 'error: port 3000 is in use' >&2; echo 'hint: give another --port' >&2; exit 1";
+    let router = "echo 'Error: port 3000 is in use' >&2; echo 'Give another --port.' >&2; exit 1";
     let (_, ended) = fails(&[("ROUTER_START", router), ("PREPARE", "sleep 100 & wait $!")], &[]);
-    ended.position("error: port 3000 is in use");
-    let expected = "error: router ended with exit status 1: port 3000 is in use; hint: give another --port";
+    ended.position("Error: port 3000 is in use");
+    let expected = "Error: router ended with exit status 1: port 3000 is in use; Give another --port.";
     assert_eq!(ended.complaint.trim_end(), expected);
 }
 
 #[test]
 fn a_router_that_ends_by_itself_is_a_failure() {
     let (_, ended) = fails(&[("ROUTER_START", "exit 0")], &[]);
-    assert!(ended.last_line().starts_with("error: router ended with exit status 0"), "{}", ended.complaint);
+    assert!(ended.last_line().starts_with("Error: router ended with exit status 0"), "{}", ended.complaint);
 }
 
 #[test]
 fn a_failed_preparation_ends_with_its_cause() {
-    let prepare = r#"echo '{"level":"ERROR","message":"no model owner/y","hint":"check the id"}' >&2; exit 1"#;
+    let prepare = "echo 'Error: no model owner/y' >&2; echo 'Check the id.' >&2; exit 1";
     let (_, ended) = fails(&[("PREPARE", prepare)], &["--model-id", "owner/y"]);
-    let expected = "error: prepare ended with exit status 1: no model owner/y; hint: check the id";
+    let expected = "Error: prepare ended with exit status 1: no model owner/y; Check the id.";
     assert_eq!(ended.complaint.trim_end(), expected);
     assert!(!ended.output.iter().any(|line| line.contains("started shard")));
 }
@@ -81,8 +81,8 @@ fn wrong_configurations_end_with_two_lines_before_anything_starts() {
         let (_, ended) = fails(variables, arguments);
         let lines: Vec<_> = ended.complaint.lines().collect();
         assert_eq!(lines.len(), 2, "{}", ended.complaint);
-        assert!(lines[0].starts_with("error: ") && lines[0].contains(expected), "{}", ended.complaint);
-        assert!(lines[1].starts_with("hint: "), "{}", ended.complaint);
+        assert!(lines[0].starts_with("Error: ") && lines[0].contains(expected), "{}", ended.complaint);
+        assert!(lines[1].starts_with("Hint: "), "{}", ended.complaint);
         assert!(!ended.output.iter().any(|line| line.contains("started")));
     }
 }

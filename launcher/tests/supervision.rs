@@ -112,5 +112,5 @@ fn the_env_command_works_without_a_gpu() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success());
     assert!(text.contains("launcher: ") && text.contains("gpus: "), "{text}");
-    assert!(text.contains("server.torch: 2.11.0") && text.contains("server.triton: not installed"), "{text}");
+    assert!(text.contains("server.torch: 2.11.0") && text.contains("server.triton: not found"), "{text}");
 }

@@ -114,6 +114,8 @@ impl Record {
         };
         for (name, value) in &self.fields {
             let _infallible = match value {
+                // An exception's traceback, for example: readable only as it is.
+                Value::String(text) if text.contains('\n') => write!(line, "\n{}", text.trim_end()),
                 Value::String(text) => write!(line, " {name}={text}"),
                 other => write!(line, " {name}={other}"),
             };

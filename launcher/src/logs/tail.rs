@@ -8,6 +8,9 @@ use super::record::Record;
 /// Lines kept of each child.
 pub const KEPT_LINES: usize = 40;
 
+/// How a child that refuses to start begins its two lines: the cause, and then the way out.
+pub const REFUSAL: &str = "Error: ";
+
 /// A tail that the pipes of one child write and the supervisor reads.
 pub type SharedTail = Arc<Mutex<Tail>>;
 
@@ -43,26 +46,31 @@ impl Tail {
         }
         self.lines.push_back(match record {
             Some(record) => {
-                Kept { text: with_hint(record), kind: if record.is_error() { Kind::Error } else { Kind::Record } }
+                Kept { text: explained(record), kind: if record.is_error() { Kind::Error } else { Kind::Record } }
             }
             None => Kept { text: plain(line), kind: Kind::Raw },
         });
     }
 
-    /// Why the child ended, as far as its lines tell: its last error record, else its last raw line that speaks of an
-    /// error, else its last raw line. One line of text.
+    /// Why the child ended, as far as its lines tell: its refusal, else its last error record, else its last raw line
+    /// that speaks of an error, else its last raw line. One line of text.
     pub fn cause(&self) -> Option<String> {
         let newest = || self.lines.iter().rev();
-        let logged = newest().find(|kept| kept.kind == Kind::Error);
         let raw = || newest().filter(|kept| kept.kind == Kind::Raw);
-        let cause = logged.or_else(|| raw().find(|kept| speaks_of_error(&kept.text))).or_else(|| raw().next())?;
-        let mut text = cause.text.clone();
-        if cause.kind == Kind::Raw {
-            let hint = self.lines.iter().rfind(|kept| kept.text.starts_with("hint:"));
-            text.extend(hint.map(|kept| format!("; {}", kept.text)));
-        }
+        let text = self
+            .refusal()
+            .or_else(|| newest().find(|kept| kept.kind == Kind::Error).map(|kept| kept.text.clone()))
+            .or_else(|| raw().find(|kept| speaks_of_error(&kept.text)).map(|kept| kept.text.clone()))
+            .or_else(|| raw().next().map(|kept| kept.text.clone()))?;
         let parts: Vec<_> = text.lines().map(str::trim).filter(|part| !part.is_empty()).collect();
         Some(parts.join("; ")).filter(|text| !text.is_empty())
+    }
+
+    /// The last refusal and the raw line after it.
+    fn refusal(&self) -> Option<String> {
+        let raw: Vec<_> = self.raw_lines();
+        let start = raw.iter().rposition(|line| line.starts_with(REFUSAL))?;
+        Some(raw[start..].iter().take(2).cloned().collect::<Vec<_>>().join("\n"))
     }
 
     /// The lines printed outside the log: tracebacks and the like.
@@ -71,9 +79,11 @@ impl Tail {
     }
 }
 
-fn with_hint(record: &Record) -> String {
-    match record.fields.get("hint").and_then(serde_json::Value::as_str) {
-        Some(hint) => format!("{}\nhint: {hint}", record.message),
+/// The message, with the last line of the exception that came with it.
+fn explained(record: &Record) -> String {
+    let exception = record.fields.get("exception").and_then(serde_json::Value::as_str);
+    match exception.and_then(|trace| trace.trim_end().lines().last()) {
+        Some(last) => format!("{}\n{last}", record.message),
         None => record.message.clone(),
     }
 }

@@ -42,6 +42,9 @@ fn a_record_is_rendered_as_text_and_as_json() {
     let json = Record::parse(LINE).unwrap().render(Some(Role::Prepare), true);
     let expected = r#"{"timestamp":"2026-01-02T03:04:05Z","level":"WARN","message":"slow disk","target":"weights","source":"prepare","gib":7}"#;
     assert_eq!(json.trim_end(), expected);
+    let trace = r#"{"timestamp":"T","level":"ERROR","message":"m","exception":"a\nb\n"}"#;
+    let text = Record::parse(trace).unwrap().render(Some(Role::Shard(0)), false);
+    assert_eq!(text, "T ERROR shard{rank=0}: m\na\nb\n");
     let own = Record::own(Severity::Info, "hello").render(None, false);
     assert!(own.ends_with("Z  INFO hello\n") && own.starts_with("20"), "{own}");
 }
@@ -84,14 +87,14 @@ async fn the_router_is_passed_through_and_the_preparation_reports_progress() {
 
 #[tokio::test(flavor = "current_thread")]
 async fn the_cause_is_the_last_error_that_a_child_printed() {
-    let error = br#"{"level":"ERROR","message":"no space left","hint":"free 3 GB"}"#;
-    let (_, _, cause) = relayed(Role::Prepare, false, &[error, b"\nTraceback\n"]).await;
-    assert_eq!(cause.as_deref(), Some("no space left; hint: free 3 GB"));
+    let error = br#"{"level":"ERROR","message":"no space left","exception":"Traceback\n  x\nOSError: 28\n"}"#;
+    let (_, _, cause) = relayed(Role::Prepare, false, &[error, b"\nbye\n"]).await;
+    assert_eq!(cause.as_deref(), Some("no space left; OSError: 28"));
     let traceback = b"Traceback:\n  File x\nValueError: bad shape\nbye\n";
     let (_, _, cause) = relayed(Role::Shard(0), false, &[traceback]).await;
     assert_eq!(cause.as_deref(), Some("ValueError: bad shape"));
-    let (_, _, cause) = relayed(Role::Router, false, &[b"\x1b[31merror: port\x1b[0m\nhint: another\n"]).await;
-    assert_eq!(cause.as_deref(), Some("error: port; hint: another"));
+    let (_, _, cause) = relayed(Role::Router, false, &[b"INFO x\n\x1b[31mError: port\x1b[0m\nTake another.\n"]).await;
+    assert_eq!(cause.as_deref(), Some("Error: port; Take another."));
     let (_, _, cause) = relayed(Role::Shard(0), false, &[]).await;
     assert_eq!(cause, None);
 }
