@@ -16,7 +16,7 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(15);
 /// The GPUs of this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Gpus {
-    /// Product names of all that `nvidia-smi` lists; empty without it.
+    /// Product names of all that `nvidia-smi` lists; empty without it, which does not mean that there are none.
     pub names: Vec<String>,
     /// How many the environment makes visible; `None` = it does not say.
     pub visible: Option<usize>,
@@ -58,7 +58,9 @@ impl Gpus {
     pub fn new(names: Vec<String>, surroundings: &Surroundings) -> Self {
         let visible = match (&surroundings.cuda_visible_devices, &surroundings.nvidia_visible_devices) {
             (Some(list), _) => Some(count_items(list)),
-            (None, Some(list)) if matches!(list.as_str(), "all" | "void") => Some(names.len()),
+            (None, Some(list)) if matches!(list.as_str(), "all" | "void") => {
+                Some(names.len()).filter(|count| *count > 0)
+            }
             (None, Some(list)) if list == "none" => Some(0),
             (None, Some(list)) => Some(count_items(list)),
             (None, None) => None,
@@ -66,15 +68,15 @@ impl Gpus {
         Self { names, visible }
     }
 
-    /// How many can be used: the visible ones, or all when the environment does not say.
-    pub fn usable(&self) -> usize {
-        self.visible.unwrap_or(self.names.len())
+    /// How many can be used: the visible ones, or all when the environment does not say; `None` = unknown.
+    pub fn usable(&self) -> Option<usize> {
+        self.visible.or(Some(self.names.len()).filter(|count| *count > 0))
     }
 
     /// The name of the first one in the form of the `x-compute-type` header, or `cpu`.
     pub fn card(&self, device: Device) -> String {
         match self.names.first() {
-            Some(name) if device != Device::Cpu && self.usable() > 0 => name.to_lowercase().replace(' ', "-"),
+            Some(name) if device != Device::Cpu && self.usable() != Some(0) => name.to_lowercase().replace(' ', "-"),
             _ => "cpu".to_owned(),
         }
     }
@@ -91,7 +93,7 @@ impl Gpus {
                     "give `--num-shard N`",
                 ));
             }
-            (Some(true), None) => self.usable(),
+            (Some(true), None) => self.usable().unwrap_or(0),
             (Some(false), None) => 1,
             (None, None) if wish.device == Device::Cpu => 1,
             (None, None) => self.visible.unwrap_or(1).max(1),
@@ -108,23 +110,23 @@ impl Gpus {
     }
 
     fn check(&self, count: usize, device: Device) -> Result<(), StartError> {
-        let usable = self.usable();
         if count == 0 {
             return Err(StartError::new("`--num-shard` is 0", "give 1 or more"));
         }
-        if device == Device::Cuda && usable == 0 {
+        if device == Device::Cuda && self.usable() == Some(0) {
             return Err(StartError::new(
                 "`--device cuda` was given, but no GPU is visible",
                 "check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or give `--device cpu`",
             ));
         }
-        if device != Device::Cpu && usable > 0 && count > usable {
-            return Err(StartError::new(
+        // Without any GPU the shards share the CPU, or say themselves what is wrong.
+        match self.usable() {
+            Some(usable) if device != Device::Cpu && usable > 0 && count > usable => Err(StartError::new(
                 format!("{count} shards need {count} GPUs, but {usable} can be used"),
                 format!("give `--num-shard {usable}` or less, or make more GPUs visible"),
-            ));
+            )),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -152,13 +154,14 @@ mod tests {
 
     #[test]
     fn visible_devices_are_counted_as_cuda_does() {
-        assert_eq!(gpus(8, Some("0,1"), Some("all")).usable(), 2);
-        assert_eq!(gpus(8, Some(""), None).usable(), 0);
-        assert_eq!(gpus(8, Some("3,-1,2"), None).usable(), 1);
-        assert_eq!(gpus(8, None, Some("all")).usable(), 8);
-        assert_eq!(gpus(8, None, Some("void")).usable(), 8);
-        assert_eq!(gpus(8, None, Some("GPU-1,GPU-2")).usable(), 2);
-        assert_eq!(gpus(8, None, Some("none")).usable(), 0);
+        assert_eq!(gpus(8, Some("0,1"), Some("all")).usable(), Some(2));
+        assert_eq!(gpus(8, Some(""), None).usable(), Some(0));
+        assert_eq!(gpus(8, Some("3,-1,2"), None).usable(), Some(1));
+        assert_eq!(gpus(8, None, Some("all")).usable(), Some(8));
+        assert_eq!(gpus(8, None, Some("void")).usable(), Some(8));
+        assert_eq!(gpus(8, None, Some("GPU-1,GPU-2")).usable(), Some(2));
+        assert_eq!(gpus(8, None, Some("none")).usable(), Some(0));
+        assert_eq!(gpus(0, None, Some("all")).usable(), None);
         assert_eq!(gpus(8, None, None), Gpus { names: vec!["NVIDIA H200".to_owned(); 8], visible: None });
     }
 
@@ -183,7 +186,8 @@ mod tests {
         let error = gpus(2, None, None).shard_count(wish(None, Some(3))).unwrap_err();
         assert_eq!(error.cause, "3 shards need 3 GPUs, but 2 can be used");
         let cuda = ShardWish { device: Device::Cuda, ..wish(None, None) };
-        assert!(gpus(0, None, None).shard_count(cuda).unwrap_err().cause.contains("no GPU is visible"));
+        assert!(gpus(1, Some(""), None).shard_count(cuda).unwrap_err().cause.contains("no GPU is visible"));
+        assert_eq!(gpus(0, None, None).shard_count(cuda).unwrap(), 1);
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod error;
 pub mod event;
 pub mod guard;
 pub mod logs;
+pub mod outcome;
 pub mod plan;
 pub mod programs;
 pub mod report;
@@ -28,9 +29,10 @@ use devices::{Gpus, query_names};
 use error::StartError;
 use logs::Printer;
 use logs::record::Severity;
+use outcome::Outcome;
 use plan::Plan;
 use programs::Programs;
-use supervisor::{Outcome, Supervisor};
+use supervisor::Supervisor;
 
 /// Run the launcher with this command line; returns the exit code. Call it on a thread that lives until the process
 /// ends: children die with the thread that started them.

@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use crate::child::describe;
 use crate::event::Role;
 use crate::logs::tail::REFUSAL;
-use crate::supervisor::{Failure, Outcome};
+use crate::outcome::{Failure, Outcome};
 
 /// Something was wrong: the configuration, a child, or the machine.
 pub const FAILED: i32 = 1;

@@ -16,10 +16,14 @@ use crate::event::{Event, Role};
 use crate::guard::Guard;
 use crate::logs::Printer;
 use crate::logs::record::Severity;
+use crate::outcome::{Failure, Outcome};
 use crate::plan::Plan;
 
-/// After a failure: how long the router may take to answer its clients, and shards to let go of their devices.
+/// After a failure: how long the router may take to answer its clients.
 const FAREWELL: Duration = Duration::from_secs(5);
+
+/// After a failure: how long all others may take. They have nothing to save.
+const LETTING_GO: Duration = Duration::from_secs(2);
 
 /// After the router has drained: how long shards may take to end.
 const SHARD_GRACE: Duration = Duration::from_secs(5);
@@ -32,32 +36,6 @@ const ROUTER_MARGIN: Duration = Duration::from_secs(5);
 
 /// How long the kernel may take to end a killed process.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How the launcher's work ended.
-#[derive(Debug)]
-pub enum Outcome {
-    /// A signal asked for it, and everything ended in order.
-    Ended,
-    /// A second signal cut it short.
-    Cut(Signal),
-    /// A child failed.
-    Failed(Failure),
-    /// A child could not be started.
-    CannotStart(StartError),
-}
-
-/// The first child that failed.
-#[derive(Debug)]
-pub struct Failure {
-    /// Which one.
-    pub role: Role,
-    /// How it ended.
-    pub status: ExitStatus,
-    /// Why, in one line, as far as its output tells.
-    pub cause: Option<String>,
-    /// What it printed last outside its log: a traceback, for example.
-    pub last_lines: Vec<String>,
-}
 
 /// All children and what they send.
 #[derive(Debug)]
@@ -192,15 +170,21 @@ impl Supervisor {
             self.printer.say(Severity::Error, &text);
         }
         self.signal(|_| true, Signal::SIGTERM);
-        let deadline = Instant::now() + FAREWELL;
-        while self.is_running(|_| true) {
+        let begin = Instant::now();
+        self.let_end(|role| role != Role::Router, begin + LETTING_GO).await;
+        self.let_end(|role| role == Role::Router, begin + FAREWELL).await;
+        failure
+    }
+
+    /// Let a group end by itself until the deadline, then kill it. A signal means that nobody wants to wait.
+    async fn let_end(&mut self, group: fn(Role) -> bool, deadline: Instant) {
+        while self.is_running(group) {
             match timeout_at(deadline, self.next_event()).await {
                 // The first cause is known; what else ends now only follows it.
                 Ok(Event::Ended(..) | Event::Progress(_)) => {}
-                Ok(Event::Signal(_)) | Err(_) => break,
+                Ok(Event::Signal(_)) | Err(_) => return self.kill(group).await,
             }
         }
-        failure
     }
 
     /// Wait until all children of a group have ended.

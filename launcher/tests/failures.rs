@@ -23,10 +23,11 @@ fn the_first_shard_that_fails_is_named_with_its_cause() {
             printf '%s\n' '{"level":"ERROR","message":"out of memory","exception":"Traceback\nOutOfMemoryError: 3 GB"}' >&2
             exit 3
         fi"#;
-    let (stand, ended) = fails(&[("SHARD", shard)], &["--num-shard", "2"]);
+    let farewell = ("ROUTER_TERM", "sleep 0.2; echo clients answered; exit 0");
+    let (stand, ended) = fails(&[("SHARD", shard), farewell], &["--num-shard", "2"]);
     let expected = "Error: shard{rank=1} ended with exit status 3: out of memory; OutOfMemoryError: 3 GB";
     assert_eq!(ended.last_line(), expected);
-    ended.position("router told to end");
+    ended.position("clients answered");
     ended.position("shard{rank=0}: told to end");
     assert!(!is_alive(stand.read("pid-0").trim()));
 }

@@ -10,10 +10,13 @@ use common::{Stand, is_alive};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+/// A router that takes a while to end.
+const DRAIN: (&str, &str) = ("ROUTER_TERM", "sleep 0.2; echo router drained; exit 0");
+
 #[test]
 fn children_start_in_order_and_end_in_order() {
     let stand = Stand::new();
-    let variables = [("PORT", "8123"), ("HOSTNAME", "3f2a91c0ffee"), ("API_KEY", "secret")];
+    let variables = [("PORT", "8123"), ("HOSTNAME", "3f2a91c0ffee"), ("API_KEY", "secret"), DRAIN];
     let mut launcher = stand.launch(&variables, &["--model-id", "owner/x", "--num-shard", "2"]);
     launcher.wait_for("serving", 2);
     launcher.wait_for("\"type\":\"model\"", 1);
@@ -24,8 +27,8 @@ fn children_start_in_order_and_end_in_order() {
     assert!(ended.position("3f2a91c0ffee") < ended.position("started router"));
     assert!(ended.position("started router") < ended.position("started prepare"));
     assert!(ended.position("prepare: prepare started") < ended.position("started shard{rank=0}"));
-    assert!(ended.position("router told to end") < ended.position("shard{rank=0}: told to end"));
-    assert!(ended.position("router told to end") < ended.position("shard{rank=1}: told to end"));
+    assert!(ended.position("router drained") < ended.position("shard{rank=0}: told to end"));
+    assert!(ended.position("router drained") < ended.position("shard{rank=1}: told to end"));
     ended.position("mode of config 600");
     ended.position("mode of folder 700");
     assert_eq!(stand.leftovers(), 0);
