@@ -12,15 +12,16 @@ from text_generation_server import _native
 
 def launcher() -> NoReturn:
     """Run `text-generation-launcher` and exit with its code."""
-    _run("text-generation-launcher", _native.launcher_main)
+    _run(_native.launcher_main)
 
 
 def router() -> NoReturn:
     """Run `text-generation-router` and exit with its code."""
-    _run("text-generation-router", _native.router_main)
+    _run(_native.router_main)
 
 
-def _run(program: str, main: Callable[[list[str]], int]) -> NoReturn:
+def _run(main: Callable[[list[str]], int]) -> NoReturn:
     # Python's own handler would raise KeyboardInterrupt after Rust has ended the program well.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    sys.exit(main([program, *sys.argv[1:]]))
+    # The path in argv[0] is kept: the launcher looks for the other programs beside its own script.
+    sys.exit(main(list(sys.argv)))
