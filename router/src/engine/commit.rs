@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use text_generation_protocol::v1::{ResultFlag, StepResult};
 
+use super::draft::StepRecord;
 use super::emit::{End, Sampled};
-use super::plan::{Planner, StepRecord};
+use super::plan::Planner;
 use super::rows::RowId;
 use super::sequence::Sequence;
 use crate::shard::ShardError;

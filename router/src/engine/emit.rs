@@ -97,11 +97,11 @@ impl Emitter {
     /// Reports a generated token. When `end`, or a stop string in the text, makes it the last one, reports the end too
     /// and returns true.
     pub fn token(&mut self, sampled: Sampled<'_>, end: Option<End>) -> bool {
-        let text = self.detokenizer.push(sampled.id);
         let special = self.tokenizer.is_special(sampled.id);
         // An end token is no text, even where the tokenizer does not know it as special.
-        let shown = if special || end == Some(End::EndToken) { "" } else { text.as_str() };
-        let (delta, stop) = self.stops.push(shown);
+        let hidden = special || end == Some(End::EndToken);
+        let text = if hidden { self.decode_alone(sampled.id) } else { self.detokenizer.push(sampled.id) };
+        let (delta, stop) = self.stops.push(if hidden { "" } else { &text });
         self.generated_tokens += 1;
         self.generated_text.push_str(&delta);
         let token = Token { id: sampled.id, text: text.into(), logprob: sampled.logprob, special };

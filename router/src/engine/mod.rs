@@ -3,6 +3,7 @@
 
 mod budget;
 mod commit;
+mod draft;
 mod emit;
 mod handle;
 mod limits;

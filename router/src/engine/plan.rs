@@ -7,9 +7,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use text_generation_protocol::v1::{PlanFlag, StepPlan};
+use text_generation_protocol::v1::StepPlan;
 
 use super::budget::StepBudget;
+use super::draft::{Draft, StepRecord};
 use super::emit::Emitter;
 use super::limits::{EngineLimits, Geometry};
 use super::observer::StepKind;
@@ -20,9 +21,6 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::queue::{Entry, WaitingQueue};
 use crate::text::Tokenizer;
-
-/// The only epoch so far: a failure of the shards ends the engine.
-const EPOCH: u64 = 1;
 
 /// Plans steps and owns all that they need.
 #[derive(Debug)]
@@ -40,31 +38,6 @@ pub struct Planner {
     max_tokens: usize,
     /// Sequences that ended since `take_ended`.
     ended: usize,
-}
-
-/// What the engine remembers of a plan until its result is in.
-#[derive(Debug)]
-pub struct StepRecord {
-    /// The plan's epoch.
-    pub epoch: u64,
-    /// The plan's number.
-    pub step: u64,
-    /// What it computes; `None` when it only releases rows.
-    pub kind: Option<StepKind>,
-    /// The rows that sample, in the order of the plan.
-    pub sampling: Vec<RowId>,
-    /// The rows that compute prompt tokens whose logprobs are wanted.
-    pub describing: Vec<RowId>,
-    /// The rows that begin.
-    pub begun: Vec<RowId>,
-    /// When it was planned, which is when it was sent.
-    pub sent: Instant,
-}
-
-/// A plan in the making.
-struct Draft {
-    plan: StepPlan,
-    record: StepRecord,
 }
 
 // === impl Planner ===
@@ -87,22 +60,16 @@ impl Planner {
         }
     }
 
-    /// Puts an entry into the queue.
-    ///
-    /// # Errors
-    /// The entry, with the reason, when it could never run: a defect of whoever let it through.
-    pub fn enqueue(&mut self, entry: Entry) -> Result<(), (Entry, Error)> {
-        match self.defect_of(&entry) {
-            None => {
-                self.waiting.push(entry);
-                Ok(())
-            }
-            Some(defect) => {
-                self.ended += 1;
-                let text = format!("request {} reached the engine {defect}", entry.request_id);
-                Err((entry, Error::Internal(text.into())))
-            }
-        }
+    /// Puts an entry into the queue. One that could never run, a defect of whoever let it through, ends with an error.
+    pub fn enqueue(&mut self, entry: Entry) {
+        let Some(defect) = self.defect_of(&entry) else {
+            self.waiting.push(entry);
+            return;
+        };
+        tracing::error!(request_id = &*entry.request_id, "refused a request that reached the engine {defect}");
+        let error = Error::Internal(format!("the request reached the engine {defect}").into());
+        entry.events.send(Event::Error(error)).ok();
+        self.ended += 1;
     }
 
     fn defect_of(&self, entry: &Entry) -> Option<String> {
@@ -120,13 +87,14 @@ impl Planner {
 
     /// The next step, or `None` when nothing would run. A plan that only releases rows is made when `may_only_release`.
     pub fn plan(&mut self, may_only_release: bool) -> Option<(StepPlan, StepRecord)> {
-        let mut draft = Draft::new(self.last_step + 1);
+        let mut draft = Draft::new(self.last_step + 1, self.limits.max_batch_size.min(self.running() + self.waiting()));
         let decodes = self.plan_decodes(&mut draft);
         let mut budget = StepBudget::beside(decodes, &self.limits, &self.geometry);
         self.plan_prompts(&mut draft, &mut budget);
         self.begin_waiting(&mut draft, &mut budget);
         let runs = !draft.plan.slots.is_empty();
-        if !runs && !(may_only_release && self.rows.has_released()) {
+        let releases = may_only_release && self.rows.has_released();
+        if !(runs || releases) {
             return None;
         }
         self.last_step = draft.record.step;
@@ -277,31 +245,5 @@ impl Planner {
     /// Σ of the lengths that the live sequences may reach.
     pub fn max_tokens(&self) -> usize {
         self.max_tokens
-    }
-}
-
-// === impl Draft ===
-
-impl Draft {
-    fn new(step: u64) -> Self {
-        let record = StepRecord {
-            epoch: EPOCH,
-            step,
-            kind: None,
-            sampling: Vec::new(),
-            describing: Vec::new(),
-            begun: Vec::new(),
-            sent: Instant::now(),
-        };
-        Self { plan: StepPlan { epoch: EPOCH, step, ..StepPlan::default() }, record }
-    }
-
-    fn push_row(&mut self, slot: u32, count: usize, samples: bool, appended: &[u32]) {
-        let flag = if samples { PlanFlag::Sample } else { PlanFlag::PlanNone };
-        self.plan.slots.push(slot);
-        self.plan.token_counts.push(count as u32);
-        self.plan.row_flags.push(flag as u32);
-        self.plan.block_counts.push(appended.len() as u32);
-        self.plan.block_ids.extend_from_slice(appended);
     }
 }

@@ -11,15 +11,15 @@ use std::time::Instant;
 use text_generation_protocol::v1::StepResult;
 
 use super::commit::{Output, Outputs, Verdict, commit};
+use super::draft::StepRecord;
 use super::emit::End;
 use super::handle::{Engine, Intake};
 use super::limits::{EngineLimits, Geometry};
 use super::observer::{Observer, StepReport};
-use super::plan::{Planner, StepRecord};
+use super::plan::Planner;
 use super::port::{PlanPort, ResultPort};
 use super::rows::RowId;
 use crate::error::Error;
-use crate::queue::Entry;
 use crate::shard::ShardError;
 use crate::text::Tokenizer;
 
@@ -123,14 +123,7 @@ impl<P: PlanPort> EngineTask<P> {
 
     fn take_entries(&mut self) {
         while let Ok(entry) = self.intake.entries.try_recv() {
-            self.enqueue(entry);
-        }
-    }
-
-    fn enqueue(&mut self, entry: Entry) {
-        if let Err((entry, error)) = self.planner.enqueue(entry) {
-            tracing::error!(request_id = &*entry.request_id, %error, "refused an entry that breaks the limits");
-            entry.events.send(crate::event::Event::Error(error)).ok();
+            self.planner.enqueue(entry);
         }
     }
 
@@ -162,7 +155,7 @@ impl<P: PlanPort> EngineTask<P> {
                 result = &mut result => return result,
                 entry = self.intake.entries.recv(), if listening => match entry {
                     Some(entry) => {
-                        self.enqueue(entry);
+                        self.planner.enqueue(entry);
                         self.advance()?;
                     }
                     None => self.open = false,
@@ -178,7 +171,7 @@ impl<P: PlanPort> EngineTask<P> {
             self.observer.imbalance();
         }
         let entry = self.intake.entries.recv().await;
-        entry.map(|entry| self.enqueue(entry)).is_some()
+        entry.map(|entry| self.planner.enqueue(entry)).is_some()
     }
 
     fn take_result(&mut self, result: StepResult) -> Result<(), ShardError> {
