@@ -1,0 +1,182 @@
+//! From token ids to the events of one sequence: text, stop strings, the reason of the end, timings. It runs after the
+//! next plan was sent, so the device never waits for it. Knows nothing of slots, blocks or steps.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::error::Error;
+use crate::event::{Done, Event, EventSender, FinishReason, PromptToken, Timings, Token, TokenEvent};
+use crate::queue::Entry;
+use crate::text::{Detokenizer, StopMatcher, Tokenizer};
+
+/// Why a token is a sequence's last, as far as its count and its id tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The token budget is used up. Goes before an end token.
+    Length,
+    /// An end token.
+    EndToken,
+}
+
+/// A token as the shards report it.
+#[derive(Debug, Clone, Copy)]
+pub struct Sampled<'a> {
+    /// Vocabulary id.
+    pub id: u32,
+    /// Natural log of its probability.
+    pub logprob: f32,
+    /// The best candidates, best first.
+    pub top_ids: &'a [u32],
+    /// Their logprobs.
+    pub top_logprobs: &'a [f32],
+}
+
+/// Produces the events of one sequence.
+#[derive(Debug)]
+pub struct Emitter {
+    tokenizer: Arc<Tokenizer>,
+    events: EventSender,
+    detokenizer: Detokenizer,
+    stops: StopMatcher,
+    generated_text: String,
+    generated_tokens: usize,
+    prompt_tokens: usize,
+    cached_tokens: usize,
+    seed: Option<u64>,
+    received: Instant,
+    queued: Instant,
+    started: Instant,
+}
+
+// === impl Emitter ===
+
+impl Emitter {
+    /// For a sequence whose first step is planned at `started`.
+    pub fn new(tokenizer: Arc<Tokenizer>, entry: &Entry, cached_tokens: usize, started: Instant) -> Self {
+        Self {
+            detokenizer: Detokenizer::new(tokenizer.clone(), &entry.prompt),
+            tokenizer,
+            events: entry.events.clone(),
+            stops: StopMatcher::new(&entry.stop),
+            generated_text: String::new(),
+            generated_tokens: 0,
+            prompt_tokens: entry.prompt.len(),
+            cached_tokens,
+            seed: entry.sampling.seed.filter(|_| entry.sampling.samples()),
+            received: entry.received,
+            queued: entry.queued,
+            started,
+        }
+    }
+
+    /// Whether the client is gone.
+    pub fn is_abandoned(&self) -> bool {
+        self.events.is_closed()
+    }
+
+    /// Says that the first step was sent.
+    pub fn start(&self) {
+        self.send(Event::Start { at: self.started });
+    }
+
+    /// Reports the tokens of the prompt.
+    pub fn prompt(&self, tokens: Vec<PromptToken>) {
+        self.send(Event::Prompt(tokens));
+    }
+
+    /// Ends the sequence with an error.
+    pub fn fail(&self, error: Error) {
+        self.send(Event::Error(error));
+    }
+
+    /// One token of the prompt, decoded alone.
+    pub fn prompt_token(&self, id: u32, logprob: Option<f32>) -> PromptToken {
+        PromptToken { id, text: self.decode_alone(id), logprob }
+    }
+
+    /// Reports a generated token. When `end`, or a stop string in the text, makes it the last one, reports the end too
+    /// and returns true.
+    pub fn token(&mut self, sampled: Sampled<'_>, end: Option<End>) -> bool {
+        let special = self.tokenizer.is_special(sampled.id);
+        // An end token is no text, even where the tokenizer does not know it as special.
+        let hidden = special || end == Some(End::EndToken);
+        let text = if hidden { self.decode_alone(sampled.id) } else { self.detokenizer.push(sampled.id) };
+        let (delta, stop) = self.stops.push(if hidden { "" } else { &text });
+        self.generated_tokens += 1;
+        self.generated_text.push_str(&delta);
+        let token = Token { id: sampled.id, text: text.into(), logprob: sampled.logprob, special };
+        self.send(Event::Token(TokenEvent { token, top_tokens: self.candidates(sampled), delta }));
+        self.finish(end, stop)
+    }
+
+    fn finish(&mut self, end: Option<End>, stop: Option<Arc<str>>) -> bool {
+        // What follows a stop string is no part of the completion, whatever ended it.
+        let tail = match (&stop, end) {
+            (Some(stop), _) => {
+                self.generated_text.push_str(stop);
+                String::new()
+            }
+            (None, Some(_)) => self.tail(),
+            (None, None) => return false,
+        };
+        let reason = match (end, stop) {
+            (Some(End::EndToken), _) => FinishReason::EndOfSequence,
+            (None, Some(stop)) => FinishReason::Stop(stop),
+            (Some(End::Length), _) | (None, None) => FinishReason::Length,
+        };
+        self.done(reason, tail);
+        true
+    }
+
+    /// The text that was withheld: an incomplete character, the beginning of a stop string.
+    fn tail(&mut self) -> String {
+        let rest = self.detokenizer.finish();
+        let (mut tail, stop) = self.stops.push(&rest);
+        if stop.is_none() {
+            tail.push_str(&self.stops.finish());
+        }
+        self.generated_text.push_str(&tail);
+        tail
+    }
+
+    fn done(&mut self, reason: FinishReason, tail: String) {
+        let timings = Timings {
+            validation: self.queued.saturating_duration_since(self.received),
+            queue: self.started.saturating_duration_since(self.queued),
+            inference: self.started.elapsed(),
+        };
+        let generated_text = std::mem::take(&mut self.generated_text);
+        self.send(Event::Done(Done {
+            reason,
+            prompt_tokens: self.prompt_tokens,
+            cached_tokens: self.cached_tokens,
+            generated_tokens: self.generated_tokens,
+            tail,
+            generated_text,
+            seed: self.seed,
+            timings,
+        }));
+    }
+
+    fn candidates(&self, sampled: Sampled<'_>) -> Vec<Token> {
+        let candidates = sampled.top_ids.iter().zip(sampled.top_logprobs);
+        candidates
+            .map(|(&id, &logprob)| {
+                let text = self.decode_alone(id).into();
+                Token { id, text, logprob, special: self.tokenizer.is_special(id) }
+            })
+            .collect()
+    }
+
+    fn decode_alone(&self, id: u32) -> String {
+        self.tokenizer.inner().decode(&[id], false).unwrap_or_else(|error| {
+            tracing::warn!(id, %error, "a token cannot be decoded; it is shown as empty text");
+            String::new()
+        })
+    }
+
+    fn send(&self, event: Event) {
+        // A client that left is noticed by `is_abandoned` before the next plan; until then its events go nowhere.
+        self.events.send(event).ok();
+    }
+}

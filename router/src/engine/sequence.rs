@@ -1,0 +1,163 @@
+//! One live sequence as the planner sees it: its tokens, its blocks, how far plans have taken it and how far results
+//! have followed. With one step of lookahead the two differ. Its text and its events are the emitter's business.
+
+use text_generation_protocol::v1;
+
+use super::emit::{Emitter, End};
+use crate::cache::Allocation;
+use crate::event::PromptToken;
+use crate::queue::Entry;
+
+/// A sequence that holds a slot and blocks.
+#[derive(Debug)]
+pub struct Sequence {
+    /// Tells it from others that have had the same slot.
+    pub serial: u64,
+    /// Turns its tokens into events.
+    pub emitter: Emitter,
+    /// Its block table so far.
+    pub blocks: Vec<u32>,
+    /// Blocks promised to it, `blocks` included.
+    pub reserved: usize,
+    /// The prompt, then the tokens whose results are in.
+    tokens: Vec<u32>,
+    prompt_length: usize,
+    max_new_tokens: u32,
+    ignore_eos: bool,
+    sampling: v1::Sampling,
+    /// `None` = not asked for. One place for each prompt token but the first.
+    prompt_logprobs: Option<Vec<f32>>,
+    /// How many of these places the shards have filled.
+    described: usize,
+    /// Tokens whose keys and values are in the cache once the plans sent so far have run.
+    computed: usize,
+    /// Tokens sampled once the plans sent so far have run.
+    sampled: u32,
+}
+
+// === impl Sequence ===
+
+impl Sequence {
+    /// Begins to run an entry in the blocks allocated for it.
+    pub fn new(serial: u64, entry: Entry, allocation: Allocation, emitter: Emitter) -> Self {
+        let sampling = sampling_message(&entry);
+        let prompt_length = entry.prompt.len();
+        Self {
+            serial,
+            emitter,
+            blocks: allocation.blocks,
+            reserved: allocation.reserved,
+            tokens: entry.prompt,
+            prompt_length,
+            max_new_tokens: entry.max_new_tokens,
+            ignore_eos: entry.ignore_eos,
+            sampling,
+            prompt_logprobs: entry.prompt_logprobs.then(|| vec![0.0; prompt_length - 1]),
+            described: 0,
+            computed: allocation.cached_tokens,
+            sampled: 0,
+        }
+    }
+
+    /// The message that begins its row.
+    pub fn introduction(&self, slot: u32) -> v1::NewSequence {
+        v1::NewSequence {
+            slot,
+            token_ids: self.tokens.clone(),
+            prompt_length: self.prompt_length as u32,
+            computed: self.computed as u32,
+            block_ids: self.blocks.clone(),
+            sampling: Some(self.sampling),
+            prompt_logprobs: self.prompt_logprobs.is_some(),
+        }
+    }
+
+    /// Prompt tokens that no plan has computed yet.
+    pub fn prompt_left(&self) -> usize {
+        self.prompt_length.saturating_sub(self.computed)
+    }
+
+    /// Whether the next plan may decode a token. The end by length is known ahead: no row is planned beyond it.
+    pub fn may_decode(&self) -> bool {
+        self.sampled > 0 && self.sampled < self.max_new_tokens
+    }
+
+    /// Longest it may become, prompt included.
+    pub fn max_tokens(&self) -> usize {
+        self.prompt_length + self.max_new_tokens as usize
+    }
+
+    /// Tokens in the cache after `count` more were computed.
+    pub fn computed_after(&self, count: usize) -> usize {
+        self.computed + count
+    }
+
+    /// Notes that a plan computes `count` more tokens. Returns whether it also samples one: always, but for a chunk of
+    /// the prompt that is not its last.
+    pub fn advance(&mut self, count: usize) -> bool {
+        self.computed += count;
+        let samples = self.computed >= self.prompt_length;
+        self.sampled += u32::from(samples);
+        samples
+    }
+
+    /// Takes a sampled token. Returns why it is the last, if its count or its id says so.
+    pub fn accept(&mut self, token: u32, eos_token_ids: &[u32]) -> Option<End> {
+        self.tokens.push(token);
+        if self.generated() >= self.max_new_tokens as usize {
+            Some(End::Length)
+        } else if !self.ignore_eos && eos_token_ids.contains(&token) {
+            Some(End::EndToken)
+        } else {
+            None
+        }
+    }
+
+    /// Tokens whose results are in.
+    pub fn generated(&self) -> usize {
+        self.tokens.len() - self.prompt_length
+    }
+
+    /// Whether the logprobs of the prompt were asked for.
+    pub fn wants_prompt_logprobs(&self) -> bool {
+        self.prompt_logprobs.is_some()
+    }
+
+    /// Takes logprobs of prompt tokens from `position` on. `None` when they lie outside the prompt.
+    pub fn accept_prompt_logprobs(&mut self, position: usize, logprobs: &[f32]) -> Option<()> {
+        let places = self.prompt_logprobs.as_mut()?;
+        let first = position.checked_sub(1)?;
+        places.get_mut(first..first + logprobs.len())?.copy_from_slice(logprobs);
+        self.described += logprobs.len();
+        Some(())
+    }
+
+    /// Whether the shards have told the logprobs of the whole prompt, if they were asked for.
+    pub fn is_described(&self) -> bool {
+        self.prompt_logprobs.as_ref().is_none_or(|places| places.len() == self.described)
+    }
+
+    /// The tokens of the prompt for the `Prompt` event, if asked for.
+    pub fn prompt_tokens(&self) -> Option<Vec<PromptToken>> {
+        let logprobs = self.prompt_logprobs.as_ref()?;
+        let logprobs = std::iter::once(None).chain(logprobs.iter().copied().map(Some));
+        let prompt = &self.tokens[..self.prompt_length];
+        Some(prompt.iter().zip(logprobs).map(|(&id, logprob)| self.emitter.prompt_token(id, logprob)).collect())
+    }
+}
+
+fn sampling_message(entry: &Entry) -> v1::Sampling {
+    let sampling = &entry.sampling;
+    v1::Sampling {
+        temperature: sampling.temperature,
+        top_k: sampling.top_k,
+        top_p: sampling.top_p,
+        typical_p: sampling.typical_p,
+        repetition_penalty: sampling.repetition_penalty,
+        frequency_penalty: sampling.frequency_penalty,
+        presence_penalty: sampling.presence_penalty,
+        // A greedy row draws nothing: its seed is without effect.
+        seed: sampling.seed.unwrap_or_default(),
+        top_n: entry.top_n_tokens,
+    }
+}
