@@ -1,1 +1,310 @@
 //! The router's command line and environment, resolved into one `RouterConfig`. The only place that reads either.
+//! Flags, variables and defaults are TGI's. A flag whose feature does not exist is known by name and refused.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use clap::{Parser, Subcommand};
+use text_generation_protocol::config::{Limits, LogConfig, RouterConfig};
+use text_generation_protocol::control::PreparedModel;
+
+/// Where the launcher's shards listen, rank 0 first.
+const DEFAULT_SOCKET: &str = "/tmp/text-generation-server-0";
+/// TGI's defaults of flags that have no effect here.
+const DEFAULT_WAITING_SERVED_RATIO: f32 = 1.2;
+const DEFAULT_MAX_WAITING_TOKENS: usize = 20;
+const DEFAULT_MAX_IMAGE_FETCH_SIZE: usize = 1 << 30;
+/// Seconds that running requests may go on after SIGTERM.
+const DEFAULT_GRACEFUL_TERMINATION_TIMEOUT: u64 = 90;
+
+/// Why the command line cannot be used: what is wrong, and the way out.
+#[derive(Debug, thiserror::Error)]
+#[error("{cause}\n{hint}")]
+pub struct CliError {
+    /// What is wrong.
+    pub cause: String,
+    /// What to do.
+    pub hint: String,
+}
+
+/// HTTP front end and scheduler of the text generation server. Usually started by `text-generation-launcher`.
+#[derive(Debug, Parser)]
+#[command(name = "text-generation-router", version)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// A RouterConfig in JSON that replaces every other flag
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    limits: LimitFlags,
+    #[command(flatten)]
+    server: ServerFlags,
+    #[command(flatten)]
+    unsupported: UnsupportedFlags,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print the OpenAPI document of the HTTP API
+    PrintSchema,
+}
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub enum Task {
+    /// Print the OpenAPI document.
+    PrintSchema,
+    /// Serve.
+    Serve(Box<RouterConfig>),
+}
+
+#[derive(Debug, clap::Args)]
+struct LimitFlags {
+    /// Sequences in the server at once; one more is answered 429
+    #[arg(long, env, default_value_t = 128)]
+    max_concurrent_requests: usize,
+    /// Largest `best_of` of a request
+    #[arg(long, env, default_value_t = 2)]
+    max_best_of: usize,
+    /// Most stop strings of a request
+    #[arg(long, env, default_value_t = 4)]
+    max_stop_sequences: usize,
+    /// Largest `top_n_tokens` and `top_logprobs` of a request
+    #[arg(long, env, default_value_t = 5)]
+    max_top_n_tokens: u32,
+    /// Longest prompt, in tokens; found from the shards if left out
+    #[arg(long, env, alias = "max-input-length")]
+    max_input_tokens: Option<usize>,
+    /// Longest prompt and completion together, in tokens; found from the shards if left out
+    #[arg(long, env)]
+    max_total_tokens: Option<usize>,
+    /// Most prompt tokens computed in one step; found from the shards if left out
+    #[arg(long, env)]
+    max_batch_prefill_tokens: Option<usize>,
+    /// KV cache size, in tokens; found from the memory if left out
+    #[arg(long, env)]
+    max_batch_total_tokens: Option<usize>,
+    /// Most sequences that run at once; found from the shards if left out
+    #[arg(long, env)]
+    max_batch_size: Option<usize>,
+    /// Most sequences of one OpenAI call: prompts times `n`
+    #[arg(long, env, default_value_t = 4)]
+    max_client_batch_size: usize,
+    /// Largest request body, in bytes
+    #[arg(long, env, default_value_t = 2_000_000)]
+    payload_limit: usize,
+    /// Threads that tokenise prompts
+    #[arg(long, env, default_value_t = 2)]
+    validation_workers: usize,
+    /// Let requests ask for the logprobs of their prompts
+    #[arg(long, env)]
+    enable_prefill_logprobs: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct ServerFlags {
+    /// IP address to listen on
+    #[arg(long, env, default_value = "0.0.0.0")]
+    hostname: String,
+    /// Port to listen on
+    #[arg(long, short, env, default_value_t = 3000)]
+    port: u16,
+    /// Unix socket of rank 0; the sockets of other ranks end in their number
+    #[arg(long, env, default_value = DEFAULT_SOCKET)]
+    master_shard_uds_path: PathBuf,
+    /// Local folder of the model
+    #[arg(long, env)]
+    tokenizer_name: Option<PathBuf>,
+    /// A `tokenizer_config.json` whose chat template replaces the model's own
+    #[arg(long, env)]
+    tokenizer_config_path: Option<PathBuf>,
+    /// Name of the model's revision, shown by `/info`
+    #[arg(long, env)]
+    revision: Option<String>,
+    /// Bearer key that generating and tokenising routes need
+    #[arg(long, env, hide_env_values = true)]
+    api_key: Option<String>,
+    /// Log JSON lines instead of text
+    #[arg(long, env)]
+    json_output: bool,
+    /// How much to log: `error`, `warn`, `info`, `debug`, `trace` or a filter directive
+    #[arg(long, env, default_value = "info")]
+    log_level: String,
+    /// Origin that browsers may call from (repeatable); any if left out
+    #[arg(long, env)]
+    cors_allow_origin: Vec<String>,
+    /// Seconds that running requests may go on after SIGTERM
+    #[arg(long, short, env, default_value_t = DEFAULT_GRACEFUL_TERMINATION_TIMEOUT)]
+    graceful_termination_timeout: u64,
+    /// Value of the `x-compute-type` header
+    #[arg(long, env, default_value = "gpu+optimized")]
+    compute_type: String,
+    /// Has no effect: `/metrics` is on the main port
+    #[arg(long, env, default_value_t = 9000)]
+    prometheus_port: u16,
+    /// Has no effect: nothing is reported to anybody
+    #[arg(long, env, default_value = "on", value_parser = ["on", "off", "no-stack"])]
+    usage_stats: String,
+    /// Has no effect: there is no grammar support yet
+    #[arg(long, env)]
+    disable_grammar_support: bool,
+    /// Has no effect without `--otlp-endpoint`
+    #[arg(long, env, default_value = "text-generation-inference.router")]
+    otlp_service_name: String,
+}
+
+/// Known flags whose features do not exist. Any value but the default is refused.
+#[derive(Debug, clap::Args)]
+struct UnsupportedFlags {
+    #[arg(long, env, hide = true, default_value_t = DEFAULT_WAITING_SERVED_RATIO)]
+    waiting_served_ratio: f32,
+    #[arg(long, env, hide = true, default_value_t = DEFAULT_MAX_WAITING_TOKENS)]
+    max_waiting_tokens: usize,
+    #[arg(long, env, hide = true, default_value_t = DEFAULT_MAX_IMAGE_FETCH_SIZE)]
+    max_image_fetch_size: usize,
+    #[arg(long, env, hide = true)]
+    trust_remote_code: bool,
+    #[arg(long, env, hide = true)]
+    otlp_endpoint: Option<String>,
+    #[arg(long, env, hide = true)]
+    ngrok: bool,
+    #[arg(long, env, hide = true, hide_env_values = true)]
+    ngrok_authtoken: Option<String>,
+    #[arg(long, env, hide = true)]
+    ngrok_edge: Option<String>,
+}
+
+// === impl CliError ===
+
+impl CliError {
+    fn new(cause: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { cause: cause.into(), hint: hint.into() }
+    }
+}
+
+// === impl Cli ===
+
+impl Cli {
+    /// What to do, from the command line and the environment.
+    ///
+    /// # Errors
+    /// When a flag is refused, or when the configuration file cannot be used.
+    pub fn into_task(self) -> Result<Task, CliError> {
+        if let Some(Command::PrintSchema) = self.command {
+            return Ok(Task::PrintSchema);
+        }
+        if let Some(path) = &self.config {
+            return read_config(path).map(|config| Task::Serve(Box::new(config)));
+        }
+        self.unsupported.check()?;
+        let model = self.server.model()?;
+        let limits = self.limits.resolve()?;
+        let config = self.server.resolve(model, limits)?;
+        Ok(Task::Serve(Box::new(config)))
+    }
+}
+
+fn read_config(path: &Path) -> Result<RouterConfig, CliError> {
+    let hint = "Give the file that the launcher wrote, or leave `--config` out and use flags.";
+    let unusable = |reason: String| CliError::new(format!("cannot read `{}`: {reason}", path.display()), hint);
+    let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| unusable(error.to_string()))
+}
+
+// === impl UnsupportedFlags ===
+
+impl UnsupportedFlags {
+    fn check(&self) -> Result<(), CliError> {
+        let given = [
+            ("--waiting-served-ratio", self.waiting_served_ratio != DEFAULT_WAITING_SERVED_RATIO),
+            ("--max-waiting-tokens", self.max_waiting_tokens != DEFAULT_MAX_WAITING_TOKENS),
+            ("--max-image-fetch-size", self.max_image_fetch_size != DEFAULT_MAX_IMAGE_FETCH_SIZE),
+            ("--trust-remote-code", self.trust_remote_code),
+            ("--otlp-endpoint", self.otlp_endpoint.is_some()),
+            ("--ngrok", self.ngrok),
+            ("--ngrok-authtoken", self.ngrok_authtoken.is_some()),
+            ("--ngrok-edge", self.ngrok_edge.is_some()),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((flag, _)) => Err(CliError::new(
+                format!("`{flag}` is not supported by this server"),
+                format!("Start without `{flag}` and without its environment variable."),
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+// === impl LimitFlags ===
+
+impl LimitFlags {
+    fn resolve(self) -> Result<Limits, CliError> {
+        let positive = [
+            ("--max-concurrent-requests", self.max_concurrent_requests),
+            ("--max-best-of", self.max_best_of),
+            ("--max-client-batch-size", self.max_client_batch_size),
+            ("--payload-limit", self.payload_limit),
+            ("--validation-workers", self.validation_workers),
+            ("--max-batch-size", self.max_batch_size.unwrap_or(1)),
+        ];
+        if let Some((flag, _)) = positive.iter().find(|(_, value)| *value == 0) {
+            return Err(CliError::new(format!("`{flag} 0` would serve no request"), "Give at least 1."));
+        }
+        Ok(Limits {
+            max_concurrent_requests: self.max_concurrent_requests,
+            max_best_of: self.max_best_of,
+            max_stop_sequences: self.max_stop_sequences,
+            max_top_n_tokens: self.max_top_n_tokens,
+            max_input_tokens: self.max_input_tokens,
+            max_total_tokens: self.max_total_tokens,
+            max_batch_prefill_tokens: self.max_batch_prefill_tokens,
+            max_batch_total_tokens: self.max_batch_total_tokens,
+            max_batch_size: self.max_batch_size,
+            max_client_batch_size: self.max_client_batch_size,
+            payload_limit: self.payload_limit,
+            validation_workers: self.validation_workers,
+            enable_prefill_logprobs: self.enable_prefill_logprobs,
+        })
+    }
+}
+
+// === impl ServerFlags ===
+
+impl ServerFlags {
+    /// The model folder: alone, the router fetches nothing.
+    fn model(&self) -> Result<PreparedModel, CliError> {
+        let hint = "Give a folder with `--tokenizer-name FOLDER`, or start `text-generation-launcher`, which prepares \
+                    models.";
+        let Some(folder) = self.tokenizer_name.clone() else {
+            return Err(CliError::new("no model was named", hint));
+        };
+        if !folder.is_dir() {
+            return Err(CliError::new(format!("`{}` is not a local folder", folder.display()), hint));
+        }
+        let model_id = folder.display().to_string();
+        Ok(PreparedModel { folder, model_id, revision_sha: self.revision.clone(), pipeline_tag: None })
+    }
+
+    fn resolve(self, model: PreparedModel, limits: Limits) -> Result<RouterConfig, CliError> {
+        let hostname: IpAddr = self.hostname.parse().map_err(|_| {
+            let cause = format!("`--hostname {}` is not an IP address", self.hostname);
+            CliError::new(cause, "Use `0.0.0.0` for every interface or `127.0.0.1` for this machine alone.")
+        })?;
+        Ok(RouterConfig {
+            hostname,
+            port: self.port,
+            model_id: model.model_id.clone(),
+            model: Some(model),
+            shard_sockets: vec![self.master_shard_uds_path],
+            tokenizer_config_path: self.tokenizer_config_path,
+            limits,
+            api_key: self.api_key,
+            cors_allow_origin: self.cors_allow_origin,
+            graceful_termination_timeout: self.graceful_termination_timeout,
+            compute_type: self.compute_type,
+            control_channel: false,
+            log: LogConfig { level: self.log_level, json: self.json_output },
+        })
+    }
+}

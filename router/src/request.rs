@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+pub mod validate;
+
 /// One generation (one sequence). `n`, `best_of` and lists of prompts become several requests.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -26,6 +28,19 @@ pub struct Request {
     pub top_n_tokens: u32,
     /// Report the prompt's tokens with their logprobs.
     pub prompt_logprobs: bool,
+    /// How the client's API spells the fields that errors name.
+    pub spelling: &'static Spelling,
+}
+
+/// How an API spells the fields that have another name elsewhere. Errors name fields as the client wrote them.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Spelling {
+    /// The prompt.
+    pub input: &'static str,
+    /// The token budget.
+    pub max_new_tokens: &'static str,
+    /// The number of candidates to report.
+    pub top_n_tokens: &'static str,
 }
 
 /// What to continue.
@@ -87,6 +102,19 @@ impl Default for SamplingParameters {
             frequency_penalty: 0.0,
             presence_penalty: 0.0,
             seed: None,
+        }
+    }
+}
+
+// === impl Input ===
+
+impl Input {
+    /// Whether there is no text and no token. A conversation is never empty: its template adds to it.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Text(text) => text.is_empty(),
+            Self::Tokens(tokens) => tokens.is_empty(),
+            Self::Chat(_) => false,
         }
     }
 }

@@ -1,1 +1,18 @@
-//! The HTTP front end: routes, wire types and their conversions. Each API is a projection of the same events.
+//! The HTTP front end: assembly of routes and middleware, strict JSON in, TGI and OpenAI projections of the event
+//! stream out. Knows the wire formats; asks `queue` for generations and knows nothing of how they come about.
+
+mod collect;
+mod extract;
+mod headers;
+mod json;
+mod middleware;
+mod openapi;
+mod problem;
+mod router;
+mod routes;
+mod sse;
+mod state;
+
+pub use openapi::schema as openapi_schema;
+pub use router::router;
+pub use state::{HttpConfig, ModelCard, Readiness, Server, Serving};

@@ -1,7 +1,11 @@
 //! From a request to the engine: admission (a place, a prompt, token ids) and the entries that wait for a step.
 
+mod admission;
 mod entry;
+mod generation;
 mod waiting;
 
+pub use admission::{Admission, Places, Vocabulary};
 pub use entry::Entry;
+pub use generation::{Generation, reason_name};
 pub use waiting::WaitingQueue;

@@ -1,0 +1,6 @@
+//! The routes, one folder an API.
+
+pub mod generate;
+pub mod openai;
+pub mod server;
+pub mod tokenize;
