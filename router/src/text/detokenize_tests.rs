@@ -118,6 +118,14 @@ fn a_decoder_that_looks_at_neighbours_takes_the_slow_path() {
     assert_eq!(generate(&tokenizer, &[1], &ids), ([" H", " i", " é"].map(String::from).to_vec(), String::new()));
 }
 
+#[test]
+fn the_slow_path_stands_an_empty_prompt() {
+    let tokenizer = sentence_piece(json!({"type": "BPEDecoder", "suffix": "▁"}));
+    assert!(tokenizer.pieces().is_none());
+    let ids = ids_of(&tokenizer, &["H", "i"]);
+    assert_eq!(whole(&tokenizer, &[], &[ids.clone(), vec![9999]].concat()), "Hi");
+}
+
 proptest! {
     #[test]
     fn pushes_add_up_to_the_whole_decode(
