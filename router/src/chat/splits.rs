@@ -32,7 +32,7 @@ pub(super) fn call(text: &str, method: &str, arguments: &[Value]) -> Result<Opti
                 return Err(Error::new(ErrorKind::InvalidOperation, "empty separator"));
             }
             let cuts = Cuts { separator, most: most.unwrap_or(usize::MAX) };
-            list(if method == "split" { cuts.from_left(text) } else { cuts.from_right(text) })
+            list(if method == "split" { cuts.cut_forwards(text) } else { cuts.cut_backwards(text) })
         }
         "splitlines" => {
             let (keep_ends,): (Option<bool>,) = from_args(arguments)?;
@@ -63,7 +63,7 @@ fn partition(text: &str, separator: &str, from_right: bool) -> Result<Value, Err
 // === impl Cuts ===
 
 impl Cuts<'_> {
-    fn from_left<'t>(&self, text: &'t str) -> Vec<&'t str> {
+    fn cut_forwards<'t>(&self, text: &'t str) -> Vec<&'t str> {
         let mut parts = Vec::new();
         let mut rest = if self.separator.is_some() { text } else { text.trim_start_matches(is_space) };
         while parts.len() < self.most {
@@ -81,7 +81,7 @@ impl Cuts<'_> {
         parts
     }
 
-    fn from_right<'t>(&self, text: &'t str) -> Vec<&'t str> {
+    fn cut_backwards<'t>(&self, text: &'t str) -> Vec<&'t str> {
         let mut parts = Vec::new();
         let mut rest = if self.separator.is_some() { text } else { text.trim_end_matches(is_space) };
         while parts.len() < self.most {

@@ -38,6 +38,10 @@ fn quick_tokenizers() -> Vec<Arc<Tokenizer>> {
     all
 }
 
+thread_local! {
+    static QUICK: Vec<Arc<Tokenizer>> = quick_tokenizers();
+}
+
 /// Whether a run of byte tokens breaks after a complete character: the documented exception.
 fn breaks_late(tokenizer: &Tokenizer, ids: &[u32]) -> bool {
     let Some(table) = tokenizer.pieces() else { return false };
@@ -133,10 +137,12 @@ proptest! {
         prompt in prop::collection::vec(0..290_u32, 0..8),
         ids in prop::collection::vec(0..290_u32, 0..40),
     ) {
-        let tokenizer = quick_tokenizers().swap_remove(which);
+        let tokenizer = QUICK.with(|all| all[which].clone());
         let before = tokenizer.decode(&prompt);
         let all = [prompt.clone(), ids.clone()].concat();
-        prop_assume!(!before.ends_with(char::REPLACEMENT_CHARACTER) && !breaks_late(&tokenizer, &all));
+        if before.ends_with(char::REPLACEMENT_CHARACTER) || breaks_late(&tokenizer, &all) {
+            return Ok(());
+        }
         prop_assert_eq!(before + &whole(&tokenizer, &prompt, &ids), tokenizer.decode(&all));
     }
 
