@@ -62,9 +62,17 @@ fn raise_exception(message: &Value) -> Result<Value, Error> {
 
 /// Local time by a pattern of C's `strftime`. Python's differences: `%f` has six digits, a time without zone has no name.
 fn strftime(now: NaiveDateTime, pattern: &str) -> Result<String, Error> {
-    let pattern = pattern.replace("%f", "%6f").replace("%Z", "").replace("%z", "");
+    let mut translated = String::new();
+    let mut characters = pattern.chars();
+    while let Some(c) = characters.next() {
+        match (c, if c == '%' { characters.next() } else { None }) {
+            ('%', Some('f')) => translated.push_str("%6f"),
+            ('%', Some('Z' | 'z')) => {}
+            (c, next) => translated.extend([c].into_iter().chain(next)),
+        }
+    }
     let mut text = String::new();
-    write!(text, "{}", now.format(&pattern)).map_err(|_| {
+    write!(text, "{}", now.format(&translated)).map_err(|_| {
         Error::new(ErrorKind::InvalidOperation, format!("`strftime_now` does not know the pattern `{pattern}`"))
     })?;
     Ok(text)

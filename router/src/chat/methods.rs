@@ -1,11 +1,12 @@
 //! Methods of Python's strings, lists and dictionaries that templates call and the engine does not have. Knows nothing
 //! of templates.
 
-use minijinja::value::{Tuple, ValueKind, from_args};
+use minijinja::value::{ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State, Value};
 use minijinja_contrib::pycompat;
 
 use super::python::is_space;
+use super::splits;
 
 /// Calls a method that the engine itself does not know: ours first, then those of the compatibility library.
 pub(super) fn call(state: &mut State, value: &Value, method: &str, arguments: &[Value]) -> Result<Value, Error> {
@@ -38,14 +39,6 @@ fn string_method(text: &str, method: &str, arguments: &[Value]) -> Result<Option
             let (suffix,): (&str,) = from_args(arguments)?;
             Value::from(text.strip_suffix(suffix).unwrap_or(text))
         }
-        "partition" | "rpartition" => {
-            let (separator,): (&str,) = from_args(arguments)?;
-            partition(text, separator, method == "rpartition")?
-        }
-        "rsplit" => {
-            let (separator, most): (Option<&str>, Option<i64>) = from_args(arguments)?;
-            Value::from(split_from_right(text, separator, most))
-        }
         "index" => {
             let (part,): (&str,) = from_args(arguments)?;
             let at = text.find(part).ok_or_else(|| invalid("substring not found"))?;
@@ -61,47 +54,11 @@ fn string_method(text: &str, method: &str, arguments: &[Value]) -> Result<Option
             Value::from(if method == "ljust" { text.to_owned() + &filling } else { filling + text })
         }
         "swapcase" => Value::from(text.chars().map(swapped).collect::<String>()),
+        "title" => Value::from(title(text)),
         "casefold" => Value::from(text.to_lowercase()),
-        _ => return Ok(None),
+        _ => return splits::call(text, method, arguments),
     };
     Ok(Some(result))
-}
-
-fn partition(text: &str, separator: &str, from_right: bool) -> Result<Value, Error> {
-    if separator.is_empty() {
-        return Err(invalid("empty separator"));
-    }
-    let cut = if from_right { text.rsplit_once(separator) } else { text.split_once(separator) };
-    let parts = match cut {
-        Some((before, after)) => [before, separator, after],
-        None if from_right => ["", "", text],
-        None => [text, "", ""],
-    };
-    Ok(Value::from(Tuple::from(parts.map(Value::from).to_vec())))
-}
-
-/// `str.rsplit`: at most `most` cuts, from the right; without a separator, at runs of white space.
-fn split_from_right(text: &str, separator: Option<&str>, most: Option<i64>) -> Vec<Value> {
-    let most = most.and_then(|most| usize::try_from(most).ok());
-    let mut parts = Vec::new();
-    let mut rest = match separator {
-        Some(_) => text,
-        None => text.trim_matches(is_space),
-    };
-    while most.is_none_or(|most| parts.len() < most) {
-        let cut = match separator {
-            Some(separator) => rest.rsplit_once(separator),
-            None => rest.rsplit_once(is_space).map(|(before, after)| (before.trim_end_matches(is_space), after)),
-        };
-        let Some((before, after)) = cut else { break };
-        parts.push(Value::from(after));
-        rest = before;
-    }
-    if separator.is_some() || !rest.is_empty() {
-        parts.push(Value::from(rest));
-    }
-    parts.reverse();
-    parts
 }
 
 fn zero_filled(text: &str, width: usize) -> String {
@@ -111,6 +68,20 @@ fn zero_filled(text: &str, width: usize) -> String {
 
 fn filling(text: &str, width: usize, fill: char) -> String {
     std::iter::repeat_n(fill, width.saturating_sub(text.chars().count())).collect()
+}
+
+/// `str.title()`: a letter behind anything but a letter is a first one.
+fn title(text: &str) -> String {
+    let mut inside = false;
+    let mut out = String::new();
+    for c in text.chars() {
+        match inside {
+            true => out.extend(c.to_lowercase()),
+            false => out.extend(c.to_uppercase()),
+        }
+        inside = c.is_alphabetic();
+    }
+    out
 }
 
 fn swapped(c: char) -> String {

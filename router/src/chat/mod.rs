@@ -7,6 +7,7 @@ mod methods;
 mod python;
 mod rewrite;
 mod source;
+mod splits;
 mod template;
 
 pub use template::{ChatTemplate, TemplateError};

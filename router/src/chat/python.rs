@@ -66,8 +66,35 @@ fn representation(value: &Value) -> Result<String, Error> {
             }
             Ok(format!("{{{}}}", items.join(", ")))
         }
-        _ => Ok(format!("{value:?}")),
+        ValueKind::String => Ok(quoted(value.as_str().unwrap_or_default())),
+        _ => Ok(value.to_string()),
     }
+}
+
+/// `repr` of a text: in single quotes unless it has them and no double ones.
+fn quoted(text: &str) -> String {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let mut out = String::from(quote);
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c == quote || c == '\\' => out.extend(['\\', c]),
+            c if is_printable(c) => out.push(c),
+            c if c <= '\u{FF}' => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c if c <= '\u{FFFF}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push_str(&format!("\\U{:08x}", u32::from(c))),
+        }
+    }
+    out.push(quote);
+    out
+}
+
+/// `str.isprintable()` of one character. Rust escapes the same classes when it shows a text for debugging, but also
+/// combining marks at its start; so the character is put second.
+fn is_printable(c: char) -> bool {
+    if c.is_ascii() { !c.is_ascii_control() } else { format!("a{c}").escape_debug().count() == 2 }
 }
 
 fn is_float(value: &Value) -> bool {

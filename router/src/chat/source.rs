@@ -10,7 +10,7 @@ use crate::model::{ModelConfigError, read_object, read_text};
 /// The name of the template that is used when no other is called for.
 pub(super) const DEFAULT: &str = "default";
 
-/// The tokens that templates know as variables.
+/// The tokens that every model may have; templates know them as variables.
 const SPECIAL_TOKENS: [&str; 7] =
     ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
 
@@ -103,18 +103,19 @@ fn add_named(folder: &Path, templates: &mut Vec<(String, String)>) -> Result<(),
     Ok(())
 }
 
-/// The special tokens of a JSON file: texts, or objects with the text `content`.
+/// The special tokens of a JSON file, texts or objects with the text `content`: the usual ones, and those that only this
+/// model has (`image_token`, or the entries of `extra_special_tokens`).
 fn special_tokens_of(object: &Map<String, Value>, path: &Path) -> Result<Map<String, Value>, TemplateError> {
     let mut tokens = Map::new();
-    for name in SPECIAL_TOKENS {
-        let token = match object.get(name) {
-            None | Some(Value::Null) => continue,
-            Some(Value::Object(token)) => token.get("content").and_then(Value::as_str),
-            Some(token) => token.as_str(),
-        };
-        let wrong =
-            || ModelConfigError::new(path, format!("`{name}` must be a text or an object with the text `content`"));
-        tokens.insert(name.to_owned(), Value::from(token.ok_or_else(wrong)?));
+    let extra = object.get("extra_special_tokens").and_then(Value::as_object);
+    for (name, value) in extra.into_iter().flatten().chain(object) {
+        let token = value.get("content").unwrap_or(value);
+        if token.is_string() && (name.ends_with("_token") || extra.is_some_and(|extra| extra.contains_key(name))) {
+            tokens.insert(name.clone(), token.clone());
+        } else if SPECIAL_TOKENS.contains(&name.as_str()) && !value.is_null() {
+            let reason = format!("`{name}` must be a text or an object with the text `content`");
+            return Err(ModelConfigError::new(path, reason).into());
+        }
     }
     Ok(tokens)
 }

@@ -113,6 +113,19 @@ fn sources_are_believed_in_their_order() {
 }
 
 #[test]
+fn tokens_of_this_model_only_are_variables_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = json!({
+        "bos_token": null, "add_bos_token": true, "tokenizer_class": "T", "image_token": {"content": "<i>"},
+        "extra_special_tokens": {"audio": "<a>"},
+        "chat_template": "{{ bos_token is defined }}{{ add_bos_token is defined }}{{ image_token }}{{ audio }}",
+    });
+    std::fs::write(folder.path().join("tokenizer_config.json"), config.to_string()).unwrap();
+    let template = ChatTemplate::load(folder.path(), None).unwrap().unwrap();
+    assert_eq!(template.render(&hello()).unwrap(), "FalseFalse<i><a>");
+}
+
+#[test]
 fn tools_choose_the_template_for_tools() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("chat_template.jinja"), "plain").unwrap();

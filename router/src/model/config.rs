@@ -182,13 +182,13 @@ fn eos_token_ids(
     config: &File,
     tokenizer: &File,
 ) -> Result<Vec<u32>, ModelConfigError> {
-    for file in [generation, config] {
-        if let Some(ids) = file.token_ids("eos_token_id")? {
-            return Ok(ids);
-        }
+    let mut parts = Vec::new();
+    for name in TEXT_PARTS {
+        parts.extend(text_part(config, name)?);
     }
-    for part in TEXT_PARTS {
-        if let Some(ids) = text_part(config, part)?.map(|part| part.token_ids("eos_token_id")).transpose()?.flatten() {
+    for file in [generation, config].into_iter().chain(&parts) {
+        let ids = file.token_ids("eos_token_id")?.unwrap_or_default();
+        if !ids.is_empty() {
             return Ok(ids);
         }
     }

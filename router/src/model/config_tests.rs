@@ -23,6 +23,7 @@ fn end_tokens_come_from_the_first_file_that_names_them() {
     );
     assert_eq!(load(&[config, ("generation_config.json", r#"{"eos_token_id": 5}"#)]).unwrap().eos_token_ids, [5]);
     assert_eq!(load(&[config, ("generation_config.json", r#"{"eos_token_id": null}"#)]).unwrap().eos_token_ids, [2]);
+    assert_eq!(load(&[config, ("generation_config.json", r#"{"eos_token_id": []}"#)]).unwrap().eos_token_ids, [2]);
     let nested = ("config.json", r#"{"text_config": {"eos_token_id": [3], "max_position_embeddings": 64}}"#);
     let nested = load(&[nested]).unwrap();
     assert_eq!((nested.eos_token_ids.as_slice(), nested.max_positions), ([3].as_slice(), Some(64)));

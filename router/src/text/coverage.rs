@@ -2,6 +2,7 @@
 //! have. Says nothing where the tokenizer may drop or fold text.
 
 use serde_json::Value;
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 
 use super::pieces::{Piece, PieceTable};
 
@@ -90,14 +91,15 @@ fn keeps_text(step: &&Value) -> bool {
 
 /// Whether every text has tokens of its own, down to single bytes, so that no unknown token folds it.
 fn knows_all_bytes(tokenizer: &tokenizers::Tokenizer, splits: &[&Value]) -> bool {
-    let known = |token: String| tokenizer.token_to_id(&token).is_some();
-    if splits.iter().any(|step| step["type"] == "ByteLevel") {
-        return tokenizers::pre_tokenizers::byte_level::ByteLevel::alphabet().into_iter().all(|c| known(c.to_string()));
-    }
     let falls_back = match tokenizer.get_model() {
         tokenizers::ModelWrapper::BPE(model) => model.byte_fallback,
         tokenizers::ModelWrapper::Unigram(model) => model.byte_fallback(),
-        _ => false,
+        // Others look up whole words, and a word that is not there becomes one token.
+        _ => return false,
     };
+    let known = |token: String| tokenizer.token_to_id(&token).is_some();
+    if splits.iter().any(|step| step["type"] == "ByteLevel") {
+        return ByteLevel::alphabet().into_iter().all(|c| known(c.to_string()));
+    }
     falls_back && (0..=u8::MAX).all(|byte| known(format!("<0x{byte:02X}>")))
 }

@@ -38,6 +38,10 @@ fn quick_tokenizers() -> Vec<Arc<Tokenizer>> {
     all
 }
 
+thread_local! {
+    static QUICK: Vec<Arc<Tokenizer>> = quick_tokenizers();
+}
+
 /// Whether a run of byte tokens breaks after a complete character: the documented exception.
 fn breaks_late(tokenizer: &Tokenizer, ids: &[u32]) -> bool {
     let Some(table) = tokenizer.pieces() else { return false };
@@ -118,6 +122,14 @@ fn a_decoder_that_looks_at_neighbours_takes_the_slow_path() {
     assert_eq!(generate(&tokenizer, &[1], &ids), ([" H", " i", " é"].map(String::from).to_vec(), String::new()));
 }
 
+#[test]
+fn the_slow_path_stands_an_empty_prompt() {
+    let tokenizer = sentence_piece(json!({"type": "BPEDecoder", "suffix": "▁"}));
+    assert!(tokenizer.pieces().is_none());
+    let ids = ids_of(&tokenizer, &["H", "i"]);
+    assert_eq!(whole(&tokenizer, &[], &[ids.clone(), vec![9999]].concat()), "Hi");
+}
+
 proptest! {
     #[test]
     fn pushes_add_up_to_the_whole_decode(
@@ -125,10 +137,12 @@ proptest! {
         prompt in prop::collection::vec(0..290_u32, 0..8),
         ids in prop::collection::vec(0..290_u32, 0..40),
     ) {
-        let tokenizer = quick_tokenizers().swap_remove(which);
+        let tokenizer = QUICK.with(|all| all[which].clone());
         let before = tokenizer.decode(&prompt);
         let all = [prompt.clone(), ids.clone()].concat();
-        prop_assume!(!before.ends_with(char::REPLACEMENT_CHARACTER) && !breaks_late(&tokenizer, &all));
+        if before.ends_with(char::REPLACEMENT_CHARACTER) || breaks_late(&tokenizer, &all) {
+            return Ok(());
+        }
         prop_assert_eq!(before + &whole(&tokenizer, &prompt, &ids), tokenizer.decode(&all));
     }
 

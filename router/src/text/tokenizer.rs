@@ -133,6 +133,10 @@ impl Tokenizer {
 
     /// The text of a whole sequence of tokens; special tokens show their name.
     pub fn decode(&self, ids: &[u32]) -> String {
+        // Some decoders of the library cannot stand an empty sequence, which unknown ids leave.
+        if ids.iter().all(|&id| id as usize >= self.vocabulary_size()) {
+            return String::new();
+        }
         self.inner.decode(ids, false).unwrap_or_else(|error| {
             // No decoder of the library fails on tokens of its own vocabulary but for a broken regular expression.
             tracing::error!(%error, "the tokenizer cannot decode");

@@ -61,10 +61,12 @@ fn a_missing_or_broken_file_is_named() {
 
 #[test]
 fn the_bound_is_silent_where_text_may_vanish() {
-    let unknown = json!({"version": "1.0", "pre_tokenizer": {"type": "Whitespace"},
-        "model": {"type": "WordLevel", "vocab": {"a": 0, "<unk>": 1}, "unk_token": "<unk>"}});
-    let tokenizer = Tokenizer::from_bytes(unknown.to_string().as_bytes()).unwrap();
-    assert_eq!(tokenizer.min_tokens(&"x".repeat(1000)), 0);
+    for pre_tokenizer in [json!(null), json!({"type": "Whitespace"})] {
+        let words = json!({"version": "1.0", "pre_tokenizer": pre_tokenizer,
+            "model": {"type": "WordLevel", "vocab": {"a": 0, "<unk>": 1}, "unk_token": "<unk>"}});
+        let tokenizer = Tokenizer::from_bytes(words.to_string().as_bytes()).unwrap();
+        assert_eq!(tokenizer.min_tokens(&"x".repeat(1000)), 0);
+    }
     assert!(byte_level().min_tokens(&"x".repeat(1000)) > 50);
 }
 

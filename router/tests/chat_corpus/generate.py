@@ -20,7 +20,7 @@ WEATHER_TOOL = {
     "type": "function",
     "function": {
         "name": "get_weather",
-        "description": "Weather of a place, in °C & \"feels like\" <now>",
+        "description": 'Weather of a place, in °C & "feels like" <now>',
         "parameters": {
             "type": "object",
             "properties": {
@@ -95,8 +95,16 @@ CONVERSATIONS = {
         tool("2", "b"),
         user("And?"),
     ],
-    "thinking": [user("2+2"), assistant("<think>\neasy\n</think>\n\n4"), user("3+3"), assistant("6", reasoning_content="hm")],
-    "parts": [system("S"), user([{"type": "text", "text": " see "}, {"type": "image"}, {"type": "text", "text": "this"}])],
+    "thinking": [
+        user("2+2"),
+        assistant("<think>\neasy\n</think>\n\n4"),
+        user("3+3"),
+        assistant("6", reasoning_content="hm"),
+    ],
+    "parts": [
+        system("S"),
+        user([{"type": "text", "text": " see "}, {"type": "image"}, {"type": "text", "text": "this"}]),
+    ],
     "stop": [system("s"), user("one"), assistant("two"), user("STOP here"), assistant("three")],
 }
 WITH_TOOLS = {"tools", "tools_system", "called", "answered", "two_calls"}
