@@ -33,12 +33,19 @@ ConfigFile = Annotated[Path, typer.Option(help="JSON file that the launcher writ
 def main() -> None:
     """Run the command line and exit."""
     try:
-        app(prog_name=_PACKAGE)
+        app(prog_name=_PACKAGE, standalone_mode=True)
     except Refusal as refusal:
-        print(f"Error: {refusal.cause}\n{refusal.way_out}", file=sys.stderr)
-        sys.exit(_REFUSED)
+        _leave(_REFUSED, f"Error: {refusal.cause}\n{refusal.way_out}\n")
     except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+        _leave(_INTERRUPTED, "")
+
+
+def _leave(code: int, last_words: str) -> None:
+    """End at once: threads of unfinished downloads, which resume next time, must not keep the process alive."""
+    sys.stderr.write(last_words)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def default_cache_folder() -> Path:
