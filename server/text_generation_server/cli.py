@@ -33,11 +33,16 @@ ConfigFile = Annotated[Path, typer.Option(help="JSON file that the launcher writ
 def main() -> None:
     """Run the command line and exit."""
     try:
-        app(prog_name=_PACKAGE, standalone_mode=True)
+        app(prog_name=_PACKAGE)
     except Refusal as refusal:
         _leave(_REFUSED, f"Error: {refusal.cause}\n{refusal.way_out}\n")
     except KeyboardInterrupt:
         _leave(_INTERRUPTED, "")
+    except SystemExit as end:
+        # typer turns Ctrl-C into this.
+        if end.code == _INTERRUPTED:
+            _leave(_INTERRUPTED, "")
+        raise
 
 
 def _leave(code: int, last_words: str) -> None:

@@ -75,19 +75,20 @@ def test_a_broken_connection_is_resumed(hub: Hub, online: Command) -> None:
     assert hub.gets("model.safetensors") == 2
 
 
-def test_a_killed_download_resumes_in_the_next_start(hub: Hub, online: Command) -> None:
-    hub.files = model_files(weight_bytes=30_000_000)
-    hub.delay = 0.05
+def test_after_a_kill_finished_files_are_not_fetched_again(hub: Hub, online: Command) -> None:
+    hub.files = model_files(shards=2, weight_bytes=BIG)
+    slow = "model-00002-of-00002.safetensors"
+    hub.slow = {slow: 1.0}
     process = online.start(MODEL)
-    while not hub.gets("model.safetensors"):
+    first = "model-00001-of-00002.safetensors"
+    while not (list(online.folder.rglob(first)) and hub.gets(slow)):
         time.sleep(0.05)
-    time.sleep(3)
     process.kill()
     process.communicate()
-    hub.delay = 0
+    hub.slow = {}
     outcome = online.run(MODEL)
     assert outcome.code == 0, outcome.error
-    assert hub.ranges, "the second start began from nothing"
+    assert (hub.gets(first), hub.gets(slow)) == (1, 2)
 
 
 def test_an_interrupt_ends_at_once(hub: Hub, online: Command) -> None:
