@@ -35,10 +35,22 @@ def main() -> None:
     try:
         app(prog_name=_PACKAGE)
     except Refusal as refusal:
-        print(f"Error: {refusal.cause}\n{refusal.way_out}", file=sys.stderr)
-        sys.exit(_REFUSED)
+        _leave(_REFUSED, f"Error: {refusal.cause}\n{refusal.way_out}\n")
     except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+        _leave(_INTERRUPTED, "")
+    except SystemExit as end:
+        # typer turns Ctrl-C into this.
+        if end.code == _INTERRUPTED:
+            _leave(_INTERRUPTED, "")
+        raise
+
+
+def _leave(code: int, last_words: str) -> None:
+    """End at once: threads of unfinished downloads, which resume next time, must not keep the process alive."""
+    sys.stderr.write(last_words)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def default_cache_folder() -> Path:

@@ -99,7 +99,7 @@ class _Cursor:
         if version not in _VERSIONS:
             raise Refusal(
                 f"{self.path} is GGUF version {version}, this server reads {_VERSIONS[0]} and {_VERSIONS[1]}",
-                "Use a little-endian file of a current llama.cpp.",
+                "Use a little-endian file of a current converter.",
             )
         tensor_count = self.count("tensors", _MIN_TENSOR_BYTES)
         metadata_count = self.count("metadata entries", _MIN_METADATA_BYTES)

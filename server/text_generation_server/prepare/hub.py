@@ -140,16 +140,16 @@ class _Download:
         self._check_space(folder, total)
         progress = Progress(total)
         started = time.monotonic()
-        with ThreadPoolExecutor(_PARALLEL_FILES, "download") as pool:
-            downloads = [pool.submit(self._file, name, listing.sha, progress) for name in missing]
-            try:
-                finished, _ = wait(downloads, return_when=FIRST_EXCEPTION)
-            finally:
-                # After a failure, or Ctrl-C, the others must not go on for minutes.
-                progress.cancel()
-                pool.shutdown(wait=False, cancel_futures=True)
-            for download in finished:
-                download.result()
+        pool = ThreadPoolExecutor(_PARALLEL_FILES, "download")
+        downloads = [pool.submit(self._file, name, listing.sha, progress) for name in missing]
+        try:
+            finished, _ = wait(downloads, return_when=FIRST_EXCEPTION)
+        finally:
+            # After a failure, or Ctrl-C, the others stop at their next piece; nobody waits for that.
+            progress.cancel()
+            pool.shutdown(wait=False, cancel_futures=True)
+        for download in finished:
+            download.result()
         if missing:
             seconds = round(time.monotonic() - started, 1)
             logger.info(f"downloaded {amount(total)} of weights", extra=fields(files=len(missing), seconds=seconds))

@@ -10,7 +10,7 @@ from text_generation_server.refusal import Refusal
 
 INDEX = "model.safetensors.index.json"
 _SUFFIX = ".safetensors"
-# Other safetensors that lie beside the weights: Mistral's own format, adapters, states of a training run.
+# Other safetensors that lie beside the weights: a second copy in another format, adapters, states of a training run.
 _NOT_WEIGHTS = ("consolidated", "adapter", "arguments", "args", "training", "optimizer", "original")
 _PICKLES = (".bin", ".pt", ".pth")
 _NOT_PICKLED_WEIGHTS = ("training_args", "optimizer", "scheduler", "rng_state")
