@@ -65,6 +65,8 @@ pub struct TokenEvent {
     /// Text released by this token: special tokens and stop strings left out, possible stop strings withheld.
     /// The concatenation over a sequence is its completion text.
     pub delta: String,
+    /// Whether `Done` follows at once: TGI's last frame shows the token and the end together.
+    pub last: bool,
 }
 
 /// Why a sequence ended.
