@@ -142,3 +142,46 @@ fn check(record: &StepRecord, result: &StepResult) -> Result<(), ShardError> {
 fn disagreement(record: &StepRecord, what: &str) -> ShardError {
     ShardError::Protocol(format!("the plan was epoch {} step {}, the result has {what}", record.epoch, record.step))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    fn record() -> StepRecord {
+        let sampling = vec![RowId { slot: 3, serial: 7 }, RowId { slot: 1, serial: 9 }];
+        let (describing, begun) = (Vec::new(), Vec::new());
+        StepRecord { epoch: 1, step: 5, kind: None, sampling, describing, begun, sent: Instant::now() }
+    }
+
+    fn answer() -> StepResult {
+        StepResult {
+            epoch: 1,
+            step: 5,
+            slots: vec![3, 1],
+            token_counts: vec![1, 1],
+            row_flags: vec![0, 0],
+            token_ids: vec![10, 11],
+            logprobs: vec![-1.0, -2.0],
+            ..StepResult::default()
+        }
+    }
+
+    #[test]
+    fn a_result_must_answer_its_plan() {
+        assert!(check(&record(), &answer()).is_ok());
+        let broken = [
+            StepResult { step: 6, ..answer() },
+            StepResult { epoch: 2, ..answer() },
+            StepResult { slots: vec![1, 3], ..answer() },
+            StepResult { token_counts: vec![1, 2], ..answer() },
+            StepResult { token_ids: vec![10], ..answer() },
+            StepResult { top_counts: vec![1, 0], ..answer() },
+        ];
+        for result in broken {
+            let Err(ShardError::Protocol(text)) = check(&record(), &result) else { panic!("accepted {result:?}") };
+            assert!(text.starts_with("the plan was epoch 1 step 5, the result has"), "{text}");
+        }
+    }
+}

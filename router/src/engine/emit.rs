@@ -105,7 +105,8 @@ impl Emitter {
         self.generated_tokens += 1;
         self.generated_text.push_str(&delta);
         let token = Token { id: sampled.id, text: text.into(), logprob: sampled.logprob, special };
-        self.send(Event::Token(TokenEvent { token, top_tokens: self.candidates(sampled), delta }));
+        let last = end.is_some() || stop.is_some();
+        self.send(Event::Token(TokenEvent { token, top_tokens: self.candidates(sampled), delta, last }));
         self.finish(end, stop)
     }
 

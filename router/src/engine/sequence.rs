@@ -161,3 +161,29 @@ fn sampling_message(entry: &Entry) -> v1::Sampling {
         top_n: entry.top_n_tokens,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::super::tests::fixture::{Case, tokenizer};
+    use super::*;
+
+    #[test]
+    fn cached_tokens_are_not_computed_again() {
+        let case = Case { prompt: vec![1, 2, 3, 4, 5, 6], max_new_tokens: 2, ..Case::default() };
+        let (entry, _events) = case.entry();
+        let allocation = Allocation { blocks: vec![8, 9], cached_tokens: 4, reserved: 2 };
+        let emitter = Emitter::new(tokenizer(), &entry, allocation.cached_tokens, Instant::now());
+        let mut sequence = Sequence::new(0, entry, allocation, emitter);
+        let introduction = sequence.introduction(0);
+        assert_eq!((introduction.computed, introduction.block_ids), (4, vec![8, 9]));
+        assert_eq!(sequence.prompt_left(), 2);
+        assert!(!sequence.advance(1), "a chunk that is not the last samples nothing");
+        assert!(!sequence.may_decode());
+        assert!(sequence.advance(1));
+        assert!(sequence.may_decode());
+        assert!(sequence.advance(1));
+        assert!(!sequence.may_decode(), "the second token is the last");
+    }
+}

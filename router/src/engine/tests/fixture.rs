@@ -181,6 +181,7 @@ impl Case {
         let (tokens, done) = split(events);
         let (ids, text, reason) = self.reference();
         assert_eq!(tokens.iter().map(|event| event.token.id).collect::<Vec<_>>(), ids);
+        assert!(tokens.iter().rev().map(|event| event.last).eq((0..ids.len()).map(|before_end| before_end == 0)));
         assert!(tokens.iter().all(|event| event.top_tokens.len() == self.top_n as usize));
         assert!(tokens.iter().all(|event| event.token.text.as_ref() == letter(event.token.id)));
         let shown = tokens.iter().map(|event| event.delta.as_str()).chain([done.tail.as_str()]).collect::<String>();

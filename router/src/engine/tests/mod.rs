@@ -1,6 +1,6 @@
 //! The whole engine on a scripted shard: what each sequence gets, what plans look like, and that nothing is ever lost.
 
-mod fixture;
+pub(super) mod fixture;
 mod properties;
 mod shard;
 
