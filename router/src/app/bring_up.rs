@@ -7,23 +7,26 @@ use std::sync::Arc;
 
 use text_generation_protocol::config::RouterConfig;
 use text_generation_protocol::control::PreparedModel;
-use text_generation_protocol::v1;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use super::AppError;
 use super::control::Control;
 use crate::chat::ChatTemplate;
 use crate::drain::Cause;
-use crate::engine::{Engine, EngineLimits};
+use crate::engine::{self, Engine, EngineLimits, EngineSetup, Geometry};
 use crate::http::{ModelCard, Readiness, Serving};
 use crate::model::ModelConfig;
 use crate::queue::{Admission, Vocabulary};
-use crate::shard::ShardGroup;
+use crate::shard::{ShardError, ShardGroup};
 use crate::telemetry::Metrics;
 use crate::text::{EncodePool, Tokenizer};
 
 /// What to do when the shards cannot be used.
 const SHARD_HINT: &str = "Look at the logs of the shards for the cause, and start the server again.";
+
+/// The running engine.
+type EngineTask = JoinHandle<Result<(), ShardError>>;
 
 /// What the model's files hold for the router.
 struct ModelFiles {
@@ -54,7 +57,15 @@ pub async fn bring_up(config: &RouterConfig, readiness: &watch::Sender<Readiness
         }
     };
     let serve = async {
-        start(config, &model, readiness).await?;
+        let engine = start(config, &model, readiness).await?;
+        let cause = match engine.await {
+            Ok(Ok(())) => "the engine has ended".to_owned(),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => format!("the engine broke off: {error}"),
+        };
+        // The router stays to answer its clients with the cause; ending the group is the launcher's decision.
+        tracing::error!(cause, "The shards cannot be used any longer");
+        readiness.send_replace(Readiness::Failed(cause.into()));
         pending::<Result<Cause, AppError>>().await
     };
     tokio::select! {
@@ -67,7 +78,7 @@ async fn start(
     config: &RouterConfig,
     model: &PreparedModel,
     readiness: &watch::Sender<Readiness>,
-) -> Result<(), AppError> {
+) -> Result<EngineTask, AppError> {
     let waiting = |reason: String| {
         tracing::info!(reason, "Not ready");
         readiness.send_replace(Readiness::Starting(reason.into()));
@@ -76,12 +87,9 @@ async fn start(
     let files = load(model, config.tokenizer_config_path.as_deref()).await?;
     let group = connect(config, waiting).await?;
     waiting("warming up the shards".into());
-    let (engine, info) = start_engine(config, &files, group).await?;
+    let (engine, metrics, task) = start_engine(config, &files, &group).await?;
     let limits = engine.limits();
-    let metrics = Metrics::new(limits.max_input_tokens, limits.max_total_tokens)
-        .map_err(|error| AppError::new(format!("the metrics cannot be set up: {error}"), "This is a defect."))?;
-    let metrics = Arc::new(metrics);
-    let vocabulary = Vocabulary::of(&files.tokenizer, info.vocab_size);
+    let vocabulary = Vocabulary::of(&files.tokenizer, group.info().vocab_size);
     let encoder = EncodePool::new(files.tokenizer.clone(), config.limits.validation_workers);
     let admission = Admission::new(config.limits.clone(), vocabulary, encoder, files.template, engine, metrics.clone());
     let card = ModelCard {
@@ -93,7 +101,7 @@ async fn start(
         Serving { admission, model: card, defaults: files.config.sampling, tokenizer: files.tokenizer, metrics };
     readiness.send_replace(Readiness::Ready(Arc::new(serving)));
     tracing::info!(model_id = model.model_id, ?limits, "Connected");
-    Ok(())
+    Ok(task)
 }
 
 /// Reads the model's files, off the async workers.
@@ -113,7 +121,7 @@ async fn load(model: &PreparedModel, tokenizer_config: Option<&Path>) -> Result<
 
 /// Connects to every rank. Standalone, only rank 0's socket is named: it knows how many ranks there are.
 async fn connect(config: &RouterConfig, waiting: impl Fn(String) + Send + Sync) -> Result<ShardGroup, AppError> {
-    let failed = |error: crate::shard::ShardError| AppError::new(error.to_string(), SHARD_HINT);
+    let failed = |error: ShardError| AppError::new(error.to_string(), SHARD_HINT);
     let group = ShardGroup::connect(&config.shard_sockets, &waiting).await.map_err(failed)?;
     let ranks = group.info().world_size as usize;
     if ranks == config.shard_sockets.len() {
@@ -134,24 +142,26 @@ fn rank_sockets(known: &[PathBuf], ranks: usize) -> Result<Vec<PathBuf>, AppErro
     Ok((0..ranks).map(|rank| PathBuf::from(format!("{prefix}-{rank}"))).collect())
 }
 
-/// Warms the shards up and starts the engine on them.
+/// Warms the shards up and starts the engine on them. The task ends when the shards fail.
 async fn start_engine(
     config: &RouterConfig,
     files: &ModelFiles,
-    group: ShardGroup,
-) -> Result<(Engine, v1::InfoResponse), AppError> {
-    let request = v1::WarmupRequest::default();
-    let capacity = group.warmup(request).await.map_err(|error| AppError::new(error.to_string(), SHARD_HINT))?;
-    let most = capacity.max_total_tokens as usize;
-    let positions = files.config.max_positions.unwrap_or(most);
-    let max_total_tokens = config.limits.max_total_tokens.unwrap_or(most).min(positions);
-    let limits = EngineLimits {
-        max_input_tokens: config.limits.max_input_tokens.unwrap_or(max_total_tokens.saturating_sub(1)),
-        max_total_tokens,
-        max_batch_prefill_tokens: capacity.max_step_tokens as usize,
-        max_batch_total_tokens: (capacity.blocks * group.info().block_size) as usize,
-        max_batch_size: capacity.max_sequences as usize,
+    group: &ShardGroup,
+) -> Result<(Engine, Arc<Metrics>, EngineTask), AppError> {
+    let failed = |error: ShardError| AppError::new(error.to_string(), SHARD_HINT);
+    let capacity = group.warmup(engine::warmup_request(&config.limits)).await.map_err(failed)?;
+    let limits = EngineLimits::resolve(&config.limits, group.info(), &capacity, &files.config)
+        .map_err(|error| AppError::new(error.to_string(), "Change the flag, or leave it out to have it found."))?;
+    let metrics = Metrics::new(&limits)
+        .map_err(|error| AppError::new(format!("the metrics cannot be set up: {error}"), "This is a defect."))?;
+    let setup = EngineSetup {
+        limits,
+        geometry: Geometry::new(group.info(), &capacity),
+        tokenizer: files.tokenizer.clone(),
+        eos_token_ids: files.config.eos_token_ids.clone(),
+        observer: metrics.batch.clone(),
     };
-    let (engine, _entries) = Engine::channel(limits);
-    Ok((engine, group.info().clone()))
+    let (plans, results) = group.open().await.map_err(failed)?;
+    let (engine, run) = engine::start(setup, plans, results);
+    Ok((engine, Arc::new(metrics), tokio::spawn(run)))
 }

@@ -1,8 +1,14 @@
 //! Every metric of the router, under TGI's names: dashboards made for TGI go on working. Each name is written once,
 //! here. The engine feeds the `tgi_batch_*` family; admission and generations feed the rest.
 
-use prometheus::{Encoder, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
+use std::sync::Arc;
 
+use prometheus::{
+    Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
+};
+
+use super::batch::BatchMetrics;
+use crate::engine::EngineLimits;
 use crate::error::Error;
 use crate::event::Done;
 
@@ -33,12 +39,12 @@ pub struct Metrics {
     pub request_input_length: Histogram,
     /// Token budget of each sequence.
     pub request_max_new_tokens: Histogram,
-    /// Entries that wait for their first step.
-    pub queue_size: IntGauge,
+    /// Steps and batches; the engine's observer.
+    pub batch: Arc<BatchMetrics>,
 }
 
 /// Registers metrics, adding up what goes wrong.
-struct Builder {
+pub(super) struct Builder {
     registry: Registry,
 }
 
@@ -54,19 +60,29 @@ impl Builder {
         Ok(metric)
     }
 
-    fn counter(&self, name: &str, help: &str) -> prometheus::Result<IntCounter> {
+    pub(super) fn counter(&self, name: &str, help: &str) -> prometheus::Result<IntCounter> {
         self.add(IntCounter::new(name, help))
     }
 
-    fn gauge(&self, name: &str, help: &str) -> prometheus::Result<IntGauge> {
+    pub(super) fn gauge(&self, name: &str, help: &str) -> prometheus::Result<IntGauge> {
         self.add(IntGauge::new(name, help))
+    }
+
+    pub(super) fn counters(&self, name: &str, help: &str, label: &str) -> prometheus::Result<IntCounterVec> {
+        self.add(IntCounterVec::new(Opts::new(name, help), &[label]))
     }
 
     fn duration(&self, name: &str, help: &str) -> prometheus::Result<Histogram> {
         self.histogram(name, help, duration_buckets()?)
     }
 
-    fn histogram(&self, name: &str, help: &str, buckets: Vec<f64>) -> prometheus::Result<Histogram> {
+    /// Durations in seconds, one histogram for each value of the label.
+    pub(super) fn durations(&self, name: &str, help: &str, label: &str) -> prometheus::Result<HistogramVec> {
+        let help = format!("{help}, in seconds");
+        self.add(HistogramVec::new(HistogramOpts::new(name, help).buckets(duration_buckets()?), &[label]))
+    }
+
+    pub(super) fn histogram(&self, name: &str, help: &str, buckets: Vec<f64>) -> prometheus::Result<Histogram> {
         self.add(Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets)))
     }
 }
@@ -74,19 +90,18 @@ impl Builder {
 // === impl Metrics ===
 
 impl Metrics {
-    /// Metrics whose length buckets end at these limits, in tokens.
+    /// Metrics whose length buckets end at these limits.
     ///
     /// # Errors
     /// Never in practice: only when two metrics share a name.
-    pub fn new(max_input_tokens: usize, max_total_tokens: usize) -> prometheus::Result<Self> {
+    pub fn new(limits: &EngineLimits) -> prometheus::Result<Self> {
         let build = Builder { registry: Registry::new() };
-        let failure = Opts::new("tgi_request_failure", "Failed sequences by cause");
-        let inputs = length_buckets(max_input_tokens)?;
-        let totals = length_buckets(max_total_tokens)?;
+        let inputs = length_buckets(limits.max_input_tokens)?;
+        let totals = length_buckets(limits.max_total_tokens)?;
         Ok(Self {
             request_count: build.counter("tgi_request_count", "Sequences asked for")?,
             request_success: build.counter("tgi_request_success", "Sequences that ended well")?,
-            request_failure: build.add(IntCounterVec::new(failure, &["err"]))?,
+            request_failure: build.counters("tgi_request_failure", "Failed sequences by cause", "err")?,
             request_duration: build.duration("tgi_request_duration", "Arrival to end, in seconds")?,
             request_validation_duration: build
                 .duration("tgi_request_validation_duration", "Arrival to queued, in seconds")?,
@@ -106,7 +121,7 @@ impl Metrics {
                 "Token budget of a sequence",
                 totals,
             )?,
-            queue_size: build.gauge("tgi_queue_size", "Sequences that wait for their first step")?,
+            batch: Arc::new(BatchMetrics::new(&build, limits)?),
             registry: build.registry,
         })
     }
