@@ -2,6 +2,8 @@
 //! `shard.proto`), the configurations that the launcher writes for its children (`config`), and the lines that it
 //! sends to the router while the model is prepared (`control`). Knows no policy and starts nothing.
 
+#[cfg(feature = "grpc")]
+pub mod check;
 pub mod config;
 pub mod control;
 
@@ -14,3 +16,6 @@ pub mod v1 {
 
 /// The version of the shard protocol that this crate speaks.
 pub const PROTOCOL_VERSION: u32 = 1;
+
+/// The largest message that either end accepts: a plan that begins many long sequences at once has several megabytes.
+pub const MAX_MESSAGE_BYTES: usize = 256 << 20;

@@ -52,7 +52,7 @@ class Plan:
     epoch: int
     step: int
     reset: bool
-    """True for the first plan of a stream: every row of an earlier stream is void."""
+    """True for the first plan of a stream or of a newer epoch: every earlier row is void."""
     released_slots: U32
     copy_from: U32
     copy_to: U32
@@ -115,7 +115,7 @@ class ShardServer:
         """The plans, stream after stream."""
 
     def fail(self, message: str) -> None:
-        """State FAILED: ends an open stream with INTERNAL and this message, and waits (at most 1 s) until it is sent."""
+        """State FAILED: ends an open stream with INTERNAL and this message; waits (at most 1 s) until it is sent."""
 
     def close(self) -> None:
         """Stop serving and remove the socket."""

@@ -1,0 +1,72 @@
+//! The shape rules of plans and results: which arrays have the same length, and which sums must agree. Both ends of
+//! the protocol use them, so that the code behind may index without looking. Knows nothing of rows and blocks.
+
+use crate::v1::{StepPlan, StepResult};
+
+/// Checks that the arrays of a plan fit together.
+///
+/// # Errors
+/// A sentence that names the arrays and their lengths.
+pub fn plan_shape(plan: &StepPlan) -> Result<(), String> {
+    let rows = plan.slots.len();
+    same("token_counts", plan.token_counts.len(), "slots", rows)?;
+    same("row_flags", plan.row_flags.len(), "slots", rows)?;
+    same("block_counts", plan.block_counts.len(), "slots", rows)?;
+    same("block_ids", plan.block_ids.len(), "the sum of block_counts", sum(&plan.block_counts))?;
+    same("copy_from", plan.copy_from.len(), "copy_to", plan.copy_to.len())?;
+    match plan.new_sequences.iter().find(|sequence| sequence.sampling.is_none()) {
+        Some(sequence) => Err(format!("the new sequence in slot {} has no sampling parameters", sequence.slot)),
+        None => Ok(()),
+    }
+}
+
+/// Checks that the arrays of a result fit together.
+///
+/// # Errors
+/// A sentence that names the arrays and their lengths.
+pub fn result_shape(result: &StepResult) -> Result<(), String> {
+    let (rows, tokens) = (result.slots.len(), result.token_ids.len());
+    same("token_counts", result.token_counts.len(), "slots", rows)?;
+    same("row_flags", result.row_flags.len(), "slots", rows)?;
+    same("token_ids", tokens, "the sum of token_counts", sum(&result.token_counts))?;
+    same("logprobs", result.logprobs.len(), "token_ids", tokens)?;
+    if !result.top_counts.is_empty() {
+        same("top_counts", result.top_counts.len(), "token_ids", tokens)?;
+    }
+    same("top_ids", result.top_ids.len(), "the sum of top_counts", sum(&result.top_counts))?;
+    same("top_logprobs", result.top_logprobs.len(), "top_ids", result.top_ids.len())
+}
+
+fn sum(counts: &[u32]) -> usize {
+    counts.iter().map(|&count| count as usize).sum()
+}
+
+fn same(name: &str, found: usize, other: &str, expected: usize) -> Result<(), String> {
+    if found == expected { Ok(()) } else { Err(format!("{name} has {found} entries where {other} makes {expected}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_messages_fit() {
+        assert_eq!(plan_shape(&StepPlan::default()), Ok(()));
+        assert_eq!(result_shape(&StepResult::default()), Ok(()));
+    }
+
+    #[test]
+    fn a_wrong_length_is_named_with_both_numbers() {
+        let plan = StepPlan {
+            slots: vec![0],
+            token_counts: vec![1],
+            row_flags: vec![1],
+            block_counts: vec![2],
+            block_ids: vec![5],
+            ..StepPlan::default()
+        };
+        assert_eq!(plan_shape(&plan), Err("block_ids has 1 entries where the sum of block_counts makes 2".into()));
+        let result = StepResult { slots: vec![3], ..StepResult::default() };
+        assert_eq!(result_shape(&result), Err("token_counts has 0 entries where slots makes 1".into()));
+    }
+}
