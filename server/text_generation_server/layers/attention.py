@@ -23,6 +23,7 @@ class AttentionBlock:
         self.heads = spec.heads
         self.kv_heads = spec.kv_heads
         self.head_dim = width
+        self.window = spec.window
         self.qkv = Linear(f"{module}.qkv", dim, parts, bias=spec.qkv_bias, share=Share.COLUMN)
         self.out = Linear(f"{module}.out", spec.heads * width, (Part("", dim),), bias=spec.out_bias, share=Share.ROW)
 
@@ -34,7 +35,9 @@ class AttentionBlock:
         """What a checkpoint must provide."""
         return self.qkv.parameters() + self.out.parameters()
 
-    def __call__(self, x: torch.Tensor, angles: tuple[torch.Tensor, torch.Tensor], attend: AttentionStep) -> torch.Tensor:
+    def __call__(
+        self, x: torch.Tensor, angles: tuple[torch.Tensor, torch.Tensor], attend: AttentionStep
+    ) -> torch.Tensor:
         """x (tokens, dim) -> the same shape; angles as from `RotaryTable.at`."""
         qkv = self.qkv(x).view(len(x), self.heads + 2 * self.kv_heads, self.head_dim)
         rotated = rotate(qkv[:, : self.heads + self.kv_heads], *angles)

@@ -34,7 +34,9 @@ class Block:
         parts = (self.mixer_norm, self.attention, self.mlp_norm, self.mlp)
         return [parameter for part in parts for parameter in part.parameters()]
 
-    def __call__(self, x: torch.Tensor, angles: tuple[torch.Tensor, torch.Tensor], attend: AttentionStep) -> torch.Tensor:
+    def __call__(
+        self, x: torch.Tensor, angles: tuple[torch.Tensor, torch.Tensor], attend: AttentionStep
+    ) -> torch.Tensor:
         """x (tokens, dim) -> the same shape. x is changed in place: it is the residual stream."""
         x += self.attention(self.mixer_norm(x), angles, attend)
         x += self.mlp(self.mlp_norm(x))

@@ -50,7 +50,9 @@ class HfConfig:
 
     def int(self, key: str, default: Any = _MISSING) -> Any:
         """A positive whole number, or the default when the key is missing or null."""
-        return self._typed(key, default, lambda v: isinstance(v, int) and not isinstance(v, bool) and v > 0, "a number > 0")
+        return self._typed(
+            key, default, lambda v: isinstance(v, int) and not isinstance(v, bool) and v > 0, "a number > 0"
+        )
 
     def float(self, key: str, default: Any = _MISSING) -> Any:
         """A number, or the default."""

@@ -50,4 +50,6 @@ def _override_rope(config: HfConfig, kind: str, factor: float | None) -> HfConfi
     given = config.section("rope_parameters")
     base = config.float("rope_theta", None) or (given.float("rope_theta", None) if given else None)
     scaling = {"rope_type": kind, "factor": factor}
-    return config.with_values(rope_parameters=None, rope_scaling=scaling, **({} if base is None else {"rope_theta": base}))
+    return config.with_values(
+        rope_parameters=None, rope_scaling=scaling, **({} if base is None else {"rope_theta": base})
+    )

@@ -98,9 +98,9 @@ class DecoderSpec:
 class WeightNames:
     """Where a family's checkpoints keep each parameter.
 
-    `modules` maps module paths of the decoder to module paths of the checkpoint; `*` stands for a layer's number. A part
-    of a fused module is named after a slash: `layers.*.attention.qkv/q`. `ignored` are tensors (with `*`) that old
-    checkpoints hold and nobody needs.
+    `modules` maps module paths of the decoder to module paths of the checkpoint; `*` stands for a layer's number. A
+    part of a fused module is named after a slash: `layers.*.attention.qkv/q`. `ignored` are tensors (with `*`) that
+    old checkpoints hold and nobody needs.
     """
 
     modules: dict[str, str]
