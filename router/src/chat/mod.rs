@@ -1,5 +1,12 @@
 //! Conversations to prompts: the model's chat template, rendered as `transformers` renders it. Knows nothing of HTTP.
 
+mod continuation;
+mod environment;
+mod filters;
+mod methods;
+mod python;
+mod rewrite;
+mod source;
 mod template;
 
 pub use template::{ChatTemplate, TemplateError};

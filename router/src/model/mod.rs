@@ -2,5 +2,7 @@
 //! bound and end a generation.
 
 mod config;
+mod files;
 
 pub use config::{ModelConfig, ModelConfigError, SamplingDefaults};
+pub(crate) use files::{read_object, read_text};

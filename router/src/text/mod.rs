@@ -1,12 +1,17 @@
 //! Text to tokens and back: the tokenizer and its thread pool, incremental detokenisation, stop strings. Knows nothing
 //! of requests, HTTP or shards.
 
+mod coverage;
 mod detokenize;
 mod encode;
+#[cfg(test)]
+pub(crate) mod fixtures;
+mod pieces;
 mod stop;
 mod tokenizer;
+mod window;
 
 pub use detokenize::Detokenizer;
 pub use encode::EncodePool;
 pub use stop::StopMatcher;
-pub use tokenizer::{Tokenizer, TokenizerError};
+pub use tokenizer::{TokenSpan, Tokenizer, TokenizerError};

@@ -1,0 +1,1 @@
+"""Reading of GGUF files, and their conversion into Hugging Face model folders."""
