@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from plans import Driver, Sequence, generate, load_decoder, make_runner
+from tests.plans import Driver, Sequence, generate, load_decoder, make_runner
 
 OPTIONS = {
     "plain": {},
