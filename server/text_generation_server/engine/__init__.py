@@ -1,0 +1,1 @@
+"""Runs steps: rows, inputs, forward pass, sampling."""

@@ -1,0 +1,176 @@
+"""Runs one plan: rows, inputs, forward pass, sampling. The result stays on the device until someone asks for it.
+
+`launch` may be called for step N+1 before the result of step N is read: everything that step N+1 needs of step N is in
+the rows. Owns the order of a step; which rows run was decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from text_generation_server.engine.inputs import StepInputs, gather_inputs
+from text_generation_server.engine.logprobs import Logprobs, logprobs, prompt_logprobs
+from text_generation_server.engine.sampler import History, Sampled, sample
+
+if TYPE_CHECKING:
+    from text_generation_server._native import Plan
+    from text_generation_server.attention.base import AttentionBackend
+    from text_generation_server.engine.slots import Slots
+    from text_generation_server.models.decoder import Decoder
+    from text_generation_server.parallel.collectives import Collectives
+
+ROW_NOT_FINITE = 1
+"""Bit of `StepResult.row_flags`."""
+
+
+@dataclass(frozen=True)
+class StepOutput:
+    """The packed arrays of a `StepResult`."""
+
+    slots: npt.NDArray[np.uint32]
+    token_counts: npt.NDArray[np.uint32]
+    row_flags: npt.NDArray[np.uint32]
+    token_ids: npt.NDArray[np.uint32]
+    logprobs: npt.NDArray[np.float32]
+    top_counts: npt.NDArray[np.uint32]
+    top_ids: npt.NDArray[np.uint32]
+    top_logprobs: npt.NDArray[np.float32]
+    prompt_logprobs: list[tuple[int, int, npt.NDArray[np.float32]]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Microseconds of a step; on a GPU those of the host, which runs ahead."""
+
+    forward_us: int
+    sample_us: int
+
+
+class PendingStep:
+    """A launched step."""
+
+    def __init__(
+        self,
+        slots: npt.NDArray[np.int64],
+        sampled: Sampled | None,
+        scored: Logprobs | None,
+        prompts: list[tuple[int, int, torch.Tensor]],
+        timings: Timings,
+    ):
+        self.timings = timings
+        self._slots = slots
+        self._prompts = prompts
+        self._tensors: dict[str, torch.Tensor] = {}
+        if sampled is not None and scored is not None:
+            found = {"ids": sampled.token_ids, "finite": sampled.finite, "chosen": scored.chosen}
+            if scored.top_counts is not None:
+                found |= {"counts": scored.top_counts, "top": scored.top_ids, "top_lp": scored.top_logprobs}
+            # On a GPU these copies queue behind the step; `result` waits for them alone.
+            self._tensors = {name: tensor.to("cpu", non_blocking=True) for name, tensor in found.items()}
+        self._done = None
+        if torch.cuda.is_available() and any(t.is_pinned() for t in self._tensors.values()):
+            self._done = torch.cuda.Event()
+            self._done.record()
+
+    def result(self) -> StepOutput:
+        """Wait for the step and pack what it found."""
+        if self._done is not None:
+            self._done.synchronize()
+        got = {name: tensor.numpy() for name, tensor in self._tensors.items()}
+        count = len(self._slots) if got else 0
+        counts = got.get("counts", np.zeros(0, np.uint32))
+        kept = np.arange(got["top"].shape[1]) < counts[:, None] if "top" in got else None
+        none = np.zeros(0, np.float32)
+        return StepOutput(
+            slots=self._slots[:count].astype(np.uint32),
+            token_counts=np.ones(count, np.uint32),
+            row_flags=np.where(got["finite"], 0, ROW_NOT_FINITE).astype(np.uint32) if got else np.zeros(0, np.uint32),
+            token_ids=got["ids"].astype(np.uint32) if got else np.zeros(0, np.uint32),
+            logprobs=got["chosen"].astype(np.float32) if got else none,
+            top_counts=counts.astype(np.uint32),
+            top_ids=got["top"][kept].astype(np.uint32) if kept is not None else np.zeros(0, np.uint32),
+            top_logprobs=got["top_lp"][kept].astype(np.float32) if kept is not None else none,
+            prompt_logprobs=[(slot, position, values.cpu().numpy()) for slot, position, values in self._prompts],
+        )
+
+
+class Runner:
+    """A decoder, its cache and its rows."""
+
+    def __init__(
+        self, decoder: Decoder, attention: AttentionBackend, slots: Slots, collectives: Collectives | None = None
+    ):
+        self.decoder = decoder
+        self.attention = attention
+        self.slots = slots
+        self._collectives = collectives
+
+    @torch.inference_mode()
+    def launch(self, plan: Plan) -> PendingStep:
+        """Run a plan. Plans must come in order."""
+        self.slots.apply(plan)
+        if len(plan.copy_from):
+            pairs = torch.from_numpy(np.stack((plan.copy_from, plan.copy_to)).astype(np.int64))
+            self.attention.copy_blocks(*pairs.to(self.slots.device))
+        if not len(plan.slots):
+            return PendingStep(np.zeros(0, np.int64), None, None, [], Timings(0, 0))
+        began = time.perf_counter()
+        inputs = gather_inputs(self.slots, plan)
+        hidden = self.decoder.hidden(inputs.token_ids, inputs.positions, self.attention.begin(inputs.rows))
+        prompts = self._prompt_logprobs(plan, inputs, hidden)
+        logits = self.decoder.logits(hidden[inputs.last_tokens]) if len(inputs.slots) else None
+        forwarded = time.perf_counter()
+        sampled = scored = None
+        if logits is not None:
+            sampled, scored = self._sample(inputs, logits)
+        self.slots.advance(plan)
+        timings = Timings(int((forwarded - began) * 1e6), int((time.perf_counter() - forwarded) * 1e6))
+        return PendingStep(inputs.slots, sampled, scored, prompts, timings)
+
+    def _sample(self, inputs: StepInputs, logits: torch.Tensor) -> tuple[Sampled | None, Logprobs | None]:
+        """Sample on rank 0, tell the other ranks, and append the ids to the rows."""
+        rows = torch.from_numpy(inputs.slots).to(logits.device)
+        sampled = scored = None
+        if self._collectives is None or self._collectives.rank == 0:
+            longest = int(inputs.lengths.max())
+            parameters = {name: column[inputs.slots] for name, column in self.slots.sampling.items()}
+            needs_history = (
+                (parameters["repetition_penalty"] != 1)
+                | (parameters["frequency_penalty"] != 0)
+                | (parameters["presence_penalty"] != 0)
+            ).any()
+            ids = self.slots.token_ids[rows, :longest] if needs_history else self.slots.token_ids[:0]
+            history = History(ids, inputs.lengths, self.slots.prompt_length[inputs.slots])
+            sampled = sample(logits, parameters, history)
+            scored = logprobs(sampled, parameters["top_n"])
+            chosen = sampled.token_ids.to(torch.int32)
+        else:
+            chosen = torch.empty(len(rows), dtype=torch.int32, device=logits.device)
+        if self._collectives is not None:
+            self._collectives.broadcast(chosen)
+        ends = torch.from_numpy(inputs.lengths).to(logits.device)
+        self.slots.token_ids[rows, ends] = chosen
+        return sampled, scored
+
+    def _prompt_logprobs(
+        self, plan: Plan, inputs: StepInputs, hidden: torch.Tensor
+    ) -> list[tuple[int, int, torch.Tensor]]:
+        """(slot, position of the first token described, logprobs) of the rows that asked and have prompt tokens to come."""
+        found: list[tuple[int, int, torch.Tensor]] = []
+        first = 0
+        for slot, start, count in zip(
+            plan.slots.tolist(), inputs.rows.starts.tolist(), inputs.rows.counts.tolist(), strict=True
+        ):
+            end = min(start + count, int(self.slots.prompt_length[slot]) - 1)
+            if self.slots.prompt_logprobs[slot] and end > start:
+                next_ids = self.slots.token_ids[slot, start + 1 : end + 1]
+                states = hidden[first : first + end - start]
+                found.append((slot, start + 1, prompt_logprobs(states, next_ids, self.decoder.logits)))
+            first += count
+        return found

@@ -1,0 +1,1 @@
+"""Model descriptions and the one decoder that is built from them."""

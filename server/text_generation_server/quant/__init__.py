@@ -1,0 +1,1 @@
+"""How the weights of a linear layer are stored and multiplied."""
