@@ -1,7 +1,46 @@
-//! The shape rules of plans and results: which arrays have the same length, and which sums must agree. Both ends of
-//! the protocol use them, so that the code behind may index without looking. Knows nothing of rows and blocks.
+//! The rules of plans and results that need no state of a shard: which arrays have the same length, which sums must
+//! agree, and in which order plans follow each other. Every end of the protocol uses them, so that the code behind may
+//! index without looking. Knows nothing of rows and blocks.
 
 use crate::v1::{StepPlan, StepResult};
+
+/// The order of the plans of one stream.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PlanOrder {
+    newest: Option<(u64, u64)>,
+}
+
+/// How a plan follows those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// The first of its stream or of a newer epoch: rows from before are void.
+    First,
+    /// One step after the last.
+    Next,
+    /// Of an older epoch: to be ignored.
+    Stale,
+}
+
+// === impl PlanOrder ===
+
+impl PlanOrder {
+    /// Takes note of a plan.
+    ///
+    /// # Errors
+    /// A sentence with both step numbers when a step does not follow the last one.
+    pub fn follow(&mut self, epoch: u64, step: u64) -> Result<Arrival, String> {
+        let arrival = match self.newest {
+            Some((newest, _)) if epoch < newest => return Ok(Arrival::Stale),
+            Some((newest, last)) if epoch == newest && step != last + 1 => {
+                return Err(format!("step {step} follows step {last}"));
+            }
+            Some((newest, _)) if epoch == newest => Arrival::Next,
+            _ => Arrival::First,
+        };
+        self.newest = Some((epoch, step));
+        Ok(arrival)
+    }
+}
 
 /// Checks that the arrays of a plan fit together.
 ///

@@ -6,6 +6,8 @@
 pub mod check;
 pub mod config;
 pub mod control;
+#[cfg(feature = "fake")]
+pub mod fake;
 
 /// The generated shard protocol, version 1. The commented source is `proto/shard.proto`.
 #[cfg(feature = "grpc")]
@@ -19,3 +21,7 @@ pub const PROTOCOL_VERSION: u32 = 1;
 
 /// The largest message that either end accepts: a plan that begins many long sequences at once has several megabytes.
 pub const MAX_MESSAGE_BYTES: usize = 256 << 20;
+
+/// How long a shard lets a new stream wait for the end of an old one before it refuses: a router that reconnects may
+/// be faster than the news that its old connection has ended.
+pub const RECONNECT_GRACE: std::time::Duration = std::time::Duration::from_millis(200);

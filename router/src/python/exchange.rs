@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use text_generation_protocol::check::{Arrival, PlanOrder};
 use text_generation_protocol::v1::{self, ShardState};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tonic::Status;
@@ -74,8 +75,7 @@ struct Stream {
     unanswered: VecDeque<Ticket>,
     /// Since when the oldest of them could have run.
     running_since: Option<Instant>,
-    /// The newest (epoch, step) seen.
-    newest: Option<(u64, u64)>,
+    order: PlanOrder,
     /// The router has sent its last plan.
     finished: bool,
 }
@@ -144,14 +144,13 @@ impl Exchange {
             plans: VecDeque::new(),
             unanswered: VecDeque::new(),
             running_since: None,
-            newest: None,
+            order: PlanOrder::default(),
             finished: false,
         });
         Ok(number)
     }
 
-    /// Waits until no stream is open, at most so long. A router that reconnects may be faster than the news that its
-    /// old connection has ended.
+    /// Waits until no stream is open, at most so long.
     pub(super) async fn wait_for_place(&self, patience: Duration) {
         let ended = self.stream_ended.notified();
         if self.state.lock().stream.is_some() {
@@ -167,16 +166,10 @@ impl Exchange {
     pub(super) fn push_plan(&self, number: u64, plan: v1::StepPlan) -> Result<(), Status> {
         let mut state = self.state.lock();
         let Some(stream) = state.stream_numbered(number) else { return Ok(()) };
-        let reset = match stream.newest {
-            None => true,
-            Some((epoch, _)) if plan.epoch < epoch => return Ok(()),
-            Some((epoch, _)) if plan.epoch > epoch => true,
-            Some((_, step)) if plan.step == step + 1 => false,
-            Some((_, step)) => {
-                return Err(Status::invalid_argument(format!("step {} follows step {step}", plan.step)));
-            }
+        let reset = match stream.order.follow(plan.epoch, plan.step).map_err(Status::invalid_argument)? {
+            Arrival::Stale => return Ok(()),
+            arrival => arrival == Arrival::First,
         };
-        stream.newest = Some((plan.epoch, plan.step));
         let ticket = Ticket { stream: number, epoch: plan.epoch, step: plan.step };
         stream.running_since.get_or_insert_with(Instant::now);
         stream.unanswered.push_back(ticket);

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use text_generation_protocol::v1::shard_server::{Shard, ShardServer};
-use text_generation_protocol::{MAX_MESSAGE_BYTES, check, v1};
+use text_generation_protocol::{MAX_MESSAGE_BYTES, RECONNECT_GRACE, check, v1};
 use tokio::net::UnixListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::Stream;
@@ -16,9 +16,6 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::exchange::Exchange;
-
-/// How long a new stream waits for the end of an old one before it is refused.
-const RECONNECT_GRACE: Duration = Duration::from_millis(200);
 
 /// How long open connections may take to end once the shard closes.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
