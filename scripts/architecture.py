@@ -23,7 +23,7 @@ ARCHITECTURES = (
 # Parts of the router that must not know HTTP.
 BELOW_HTTP = ("text", "chat", "engine", "cache", "queue")
 # What a family file may import beside the standard library: descriptions, and nothing that computes.
-FAMILY_IMPORTS = ("spec", "rope_config")
+FAMILY_IMPORTS = ("spec", "hf_config", "rope_config")
 FAMILY_STANDARD = ("__future__", "collections", "dataclasses", "enum", "functools", "math", "typing")
 
 # (rule, path) -> why it may be broken there.
