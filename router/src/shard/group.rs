@@ -2,7 +2,13 @@
 
 use std::path::PathBuf;
 
+use futures::future::try_join_all;
 use text_generation_protocol::v1;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::Streaming;
+
+use super::connection::{Connection, from_status};
 
 /// Why the shards cannot be used (any longer).
 #[derive(Debug, Clone, thiserror::Error)]
@@ -30,15 +36,22 @@ pub enum ShardError {
 
 /// Connections to every rank.
 #[derive(Debug)]
-pub struct ShardGroup {}
+pub struct ShardGroup {
+    ranks: Vec<Connection>,
+    info: v1::InfoResponse,
+}
 
 /// Sends plans to every rank.
 #[derive(Debug)]
-pub struct PlanSender {}
+pub struct PlanSender {
+    ranks: Vec<mpsc::UnboundedSender<v1::StepPlan>>,
+}
 
 /// Receives results, one a step, when every rank has answered.
 #[derive(Debug)]
-pub struct ResultReceiver {}
+pub struct ResultReceiver {
+    ranks: Vec<Streaming<v1::StepResult>>,
+}
 
 // === impl ShardGroup ===
 
@@ -48,21 +61,37 @@ impl ShardGroup {
     ///
     /// # Errors
     /// `ShardError` when a shard reports failure, or when ranks disagree about what they run.
-    pub async fn connect(_sockets: &[PathBuf], _status: impl Fn(String) + Send) -> Result<Self, ShardError> {
-        Err(ShardError::Protocol("not written yet".into()))
+    pub async fn connect(sockets: &[PathBuf], status: impl Fn(String) + Send) -> Result<Self, ShardError> {
+        let mut ranks = Vec::with_capacity(sockets.len());
+        for (rank, socket) in sockets.iter().enumerate() {
+            ranks.push(Connection::open(rank, socket, &status).await?);
+        }
+        // Together, so that a failing rank is noticed while another one still loads.
+        try_join_all(ranks.iter().map(|rank| rank.wait_loaded(|text| status(text)))).await?;
+        let infos = try_join_all(ranks.iter().map(Connection::info)).await?;
+        let info = super::agreement::agree(&infos).map_err(ShardError::Protocol)?;
+        Ok(Self { ranks, info })
     }
 
     /// What the shards run (rank 0's answer; every rank's agrees).
     pub fn info(&self) -> &v1::InfoResponse {
-        unimplemented!()
+        &self.info
     }
 
     /// Warms up every rank at once and returns what all of them can hold (the least of each figure).
     ///
     /// # Errors
     /// `ShardError::Failed` with the shard's words, out of memory among them.
-    pub async fn warmup(&self, _request: v1::WarmupRequest) -> Result<v1::Capacity, ShardError> {
-        Err(ShardError::Protocol("not written yet".into()))
+    pub async fn warmup(&self, request: v1::WarmupRequest) -> Result<v1::Capacity, ShardError> {
+        let capacities = try_join_all(self.ranks.iter().map(|rank| rank.warmup(request))).await?;
+        let least = |one: v1::Capacity, other: v1::Capacity| v1::Capacity {
+            blocks: one.blocks.min(other.blocks),
+            max_sequences: one.max_sequences.min(other.max_sequences),
+            max_step_tokens: one.max_step_tokens.min(other.max_step_tokens),
+            max_total_tokens: one.max_total_tokens.min(other.max_total_tokens),
+        };
+        let all = capacities.into_iter().reduce(least);
+        all.ok_or_else(|| ShardError::Protocol("there is no shard".into()))
     }
 
     /// Opens the step streams.
@@ -70,7 +99,11 @@ impl ShardGroup {
     /// # Errors
     /// `ShardError` when a shard refuses.
     pub async fn open(&self) -> Result<(PlanSender, ResultReceiver), ShardError> {
-        Err(ShardError::Protocol("not written yet".into()))
+        let (senders, plans): (Vec<_>, Vec<_>) = self.ranks.iter().map(|_| mpsc::unbounded_channel()).unzip();
+        let streams = self.ranks.iter().zip(plans);
+        let streams = streams.map(|(rank, plans)| rank.steps(UnboundedReceiverStream::new(plans)));
+        let ranks = try_join_all(streams).await?;
+        Ok((PlanSender { ranks: senders }, ResultReceiver { ranks }))
     }
 
     /// Asks every rank for its health.
@@ -78,7 +111,7 @@ impl ShardGroup {
     /// # Errors
     /// `ShardError` naming the first rank that does not answer or has failed.
     pub async fn health(&self) -> Result<(), ShardError> {
-        Err(ShardError::Protocol("not written yet".into()))
+        try_join_all(self.ranks.iter().map(Connection::health)).await.map(drop)
     }
 }
 
@@ -89,8 +122,13 @@ impl PlanSender {
     ///
     /// # Errors
     /// `ShardError::Gone` when a stream has ended.
-    pub fn send(&self, _plan: v1::StepPlan) -> Result<(), ShardError> {
-        Err(ShardError::Protocol("not written yet".into()))
+    pub fn send(&self, plan: v1::StepPlan) -> Result<(), ShardError> {
+        let gone = |rank| ShardError::Gone { rank, reason: "the stream of plans has ended".into() };
+        let Some((first, others)) = self.ranks.split_first() else { return Ok(()) };
+        for (index, rank) in others.iter().enumerate() {
+            rank.send(plan.clone()).map_err(|_| gone(index + 1))?;
+        }
+        first.send(plan).map_err(|_| gone(0))
     }
 }
 
@@ -102,6 +140,21 @@ impl ResultReceiver {
     /// # Errors
     /// `ShardError` when a stream ends or ranks answer different steps.
     pub async fn next(&mut self) -> Result<v1::StepResult, ShardError> {
-        Err(ShardError::Protocol("not written yet".into()))
+        // The first error ends the wait: a rank that hangs because another one died is not waited for.
+        let mut results = try_join_all(self.ranks.iter_mut().enumerate().map(|(rank, stream)| async move {
+            let gone = || ShardError::Gone { rank, reason: "it closed the stream of results".into() };
+            stream.message().await.map_err(|status| from_status(rank, &status))?.ok_or_else(gone)
+        }))
+        .await?
+        .into_iter();
+        let first = results.next().ok_or_else(|| ShardError::Protocol("there is no shard".into()))?;
+        text_generation_protocol::check::result_shape(&first).map_err(ShardError::Protocol)?;
+        match results.find(|other| (other.epoch, other.step) != (first.epoch, first.step)) {
+            Some(other) => Err(ShardError::Protocol(format!(
+                "rank 0 answered step {}, rank {} answered step {}",
+                first.step, other.rank, other.step
+            ))),
+            None => Ok(first),
+        }
     }
 }
