@@ -42,7 +42,9 @@ def transformers_speed(model: torch.nn.Module, tokens: int) -> float:
     ids = torch.tensor([prompt(0)])
     began = time.perf_counter()
     with torch.inference_mode():
-        model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, min_new_tokens=tokens, max_new_tokens=tokens)
+        model.generate(
+            ids, attention_mask=torch.ones_like(ids), do_sample=False, min_new_tokens=tokens, max_new_tokens=tokens
+        )
     return tokens / (time.perf_counter() - began)
 
 

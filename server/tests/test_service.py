@@ -20,7 +20,13 @@ SERVE = "import sys; from text_generation_server.service import serve; sys.exit(
 def stubs(tmp_path_factory):
     protoc = pytest.importorskip("grpc_tools.protoc")
     folder = tmp_path_factory.mktemp("stubs")
-    arguments = ["", f"-I{REPOSITORY / 'proto'}", f"--python_out={folder}", f"--grpc_python_out={folder}", "shard.proto"]
+    arguments = [
+        "",
+        f"-I{REPOSITORY / 'proto'}",
+        f"--python_out={folder}",
+        f"--grpc_python_out={folder}",
+        "shard.proto",
+    ]
     assert protoc.main(arguments) == 0
     sys.path.insert(0, str(folder))
     yield importlib.import_module("shard_pb2"), importlib.import_module("shard_pb2_grpc")
@@ -79,7 +85,9 @@ def warm_up(stubs, process, **wanted):
 
 def greedy_plans(messages, prompt, tokens):
     sampling = messages.Sampling(top_p=1, typical_p=1, repetition_penalty=1)
-    new = messages.NewSequence(slot=0, token_ids=prompt, prompt_length=len(prompt), block_ids=[2, 0, 1], sampling=sampling)
+    new = messages.NewSequence(
+        slot=0, token_ids=prompt, prompt_length=len(prompt), block_ids=[2, 0, 1], sampling=sampling
+    )
     counts = [len(prompt)] + [1] * (tokens - 1)
     for step, count in enumerate(counts):
         news = [new] if step == 0 else []
