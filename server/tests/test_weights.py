@@ -48,7 +48,7 @@ def test_old_rotary_buffers_are_ignored(copy):
 def test_a_truncated_file_is_named(copy):
     path = copy / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(Refusal, match="model.safetensors"):
+    with pytest.raises(Refusal, match=r"model\.safetensors"):
         load_decoder(copy)
 
 
