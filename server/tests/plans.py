@@ -64,7 +64,16 @@ class Sequence:
 
 
 def plan(**values):
-    arrays = ("released_slots", "copy_from", "copy_to", "slots", "token_counts", "row_flags", "block_counts", "block_ids")
+    arrays = (
+        "released_slots",
+        "copy_from",
+        "copy_to",
+        "slots",
+        "token_counts",
+        "row_flags",
+        "block_counts",
+        "block_ids",
+    )
     found = {name: np.array(values.pop(name, []), np.uint32) for name in arrays}
     return SimpleNamespace(**{"epoch": 1, "step": 1, "reset": False, "new_sequences": [], **found, **values})
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from tests.plans import Driver, Sequence, generate, load_decoder, make_runner
 
 OPTIONS = {
@@ -78,7 +79,14 @@ def test_dynamic_rope_decodes_like_transformers_past_the_trained_positions(tiny_
     )
     ids = tokens(20)
     mine = generate(make_runner(load_decoder(folder), max_tokens=64), [Sequence(ids)], 30)[0]
-    theirs = model.generate(torch.tensor([ids]), attention_mask=torch.ones(1, 20).long(), max_new_tokens=30, do_sample=False, eos_token_id=None, pad_token_id=0)
+    theirs = model.generate(
+        torch.tensor([ids]),
+        attention_mask=torch.ones(1, 20).long(),
+        max_new_tokens=30,
+        do_sample=False,
+        eos_token_id=None,
+        pad_token_id=0,
+    )
     assert mine == theirs[0, 20:].tolist()
 
 
@@ -100,7 +108,12 @@ def test_greedy_tokens_alone_and_among_strangers(tiny_checkpoint, chunk):
     expected = []
     for prompt in prompts:
         out = model.generate(
-            torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt)).long(), max_new_tokens=24, do_sample=False, eos_token_id=None, pad_token_id=0
+            torch.tensor([prompt]),
+            attention_mask=torch.ones(1, len(prompt)).long(),
+            max_new_tokens=24,
+            do_sample=False,
+            eos_token_id=None,
+            pad_token_id=0,
         )
         expected.append(out[0, len(prompt) :].tolist())
     alone = [generate(make_runner(decoder), [Sequence(prompt)], 24, chunk)[0] for prompt in prompts]

@@ -8,9 +8,10 @@ from pathlib import Path
 import gguf
 import numpy as np
 import pytest
-import text_generation_server
 from safetensors import safe_open
 from safetensors.numpy import load_file
+
+import text_generation_server
 from text_generation_server.gguf.convert import convert
 from text_generation_server.gguf.reader import open_gguf
 from text_generation_server.refusal import Refusal

@@ -6,6 +6,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 import pytest
+
 from text_generation_server.gguf.dequantise import check_types, decode
 from text_generation_server.gguf.reader import GgufFile, TensorInfo, open_gguf
 from text_generation_server.refusal import Refusal

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import gguf
 import pytest
+from tokenizers import Tokenizer
+
 from text_generation_server.gguf.convert import convert
 from text_generation_server.refusal import Refusal
-from tokenizers import Tokenizer
 
 from .conftest import HIDDEN, write_gguf
 

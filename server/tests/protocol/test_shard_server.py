@@ -12,8 +12,9 @@ from types import SimpleNamespace
 import grpc
 import numpy as np
 import pytest
-from text_generation_server import _native
 from toy_shard import CAPACITY, INFO, SAMPLE, connect, result
+
+from text_generation_server import _native
 
 
 class Stream:

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import grpc
 import numpy as np
+
 from text_generation_server import _native
 
 INFO = {

@@ -47,9 +47,9 @@ class AttentionStep(ABC):
 
     @abstractmethod
     def __call__(self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-        """Write key and value (tokens, kv_heads, head_dim) into the cache, then attend with query (tokens, heads, head_dim).
+        """Write key and value (tokens, kv_heads, head_dim) into the cache, then attend.
 
-        Returns (tokens, heads * head_dim).
+        query is (tokens, heads, head_dim). Returns (tokens, heads * head_dim).
         """
 
 

@@ -42,7 +42,7 @@ def logprobs(sampled: Sampled, top_n: npt.NDArray[np.int64]) -> Logprobs:
     # The order among equals is by id. A stable sort of everything would be dear: sort the few candidates by id first.
     values, ids = sampled.scores.topk(max(int(counts.max()), 1), -1)
     ids, by_id = ids.sort(-1)
-    values, order = values.gather(-1, by_id).sort(-1, descending=True, stable=True)
+    values, order = values.gather(-1, by_id).sort(stable=True, dim=-1, descending=True)
     return Logprobs(chosen, counts, ids.gather(-1, order), values - total)
 
 

@@ -53,7 +53,7 @@ def find_capacity(
     positions = decoder.spec.max_positions
     if request.max_total_tokens > positions:
         raise DoesNotFit(
-            f"sequences of {request.max_total_tokens} tokens were asked for, but the model's positions end at {positions}; "
+            f"sequences of {request.max_total_tokens} tokens were asked for; the model has {positions} positions; "
             "lower --max-total-tokens"
         )
     step_bytes = _try_largest_step(decoder, attention, step_tokens, sequences)
@@ -71,8 +71,8 @@ def _blocks(request: WarmupRequest, block_size: int, fitting: int, positions: in
         blocks = -(-request.max_cache_tokens // block_size)
         if blocks > fitting:
             raise DoesNotFit(
-                f"a KV cache of {request.max_cache_tokens} tokens was asked for, but memory holds {fitting * block_size}; "
-                "lower --max-batch-total-tokens or --max-batch-size"
+                f"a KV cache of {request.max_cache_tokens} tokens was asked for; {fitting * block_size} fit into memory"
+                "; lower --max-batch-total-tokens or --max-batch-size"
             )
     room = blocks * block_size
     if request.max_total_tokens > room or room == 0:

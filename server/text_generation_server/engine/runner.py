@@ -161,7 +161,7 @@ class Runner:
     def _prompt_logprobs(
         self, plan: Plan, inputs: StepInputs, hidden: torch.Tensor
     ) -> list[tuple[int, int, torch.Tensor]]:
-        """(slot, position of the first token described, logprobs) of the rows that asked and have prompt tokens to come."""
+        """(slot, position of the first token described, logprobs) of the rows that asked for them."""
         found: list[tuple[int, int, torch.Tensor]] = []
         first = 0
         for slot, start, count in zip(

@@ -128,7 +128,7 @@ def _typical_p(scores: torch.Tensor, typical_p: npt.NDArray[np.float32]) -> torc
     probabilities = logprobs.exp()
     # A removed token has probability 0 and counts for nothing: 0 * -inf would be NaN.
     entropy = -torch.where(probabilities > 0, probabilities * logprobs, 0).sum(-1, keepdim=True)
-    ids = (-logprobs - entropy).abs().argsort(-1, stable=True)
+    ids = (-logprobs - entropy).abs().argsort(stable=True, dim=-1)
     mass = probabilities.gather(-1, ids).cumsum(-1)
     limit = _column(typical_p, scores)
     remove = (mass - probabilities.gather(-1, ids) >= limit) & (limit < 1)
