@@ -103,9 +103,11 @@ async fn run(config: RouterConfig) -> Result<i32, AppError> {
     let (stop, stopped) = watch::channel(false);
     let mut server = tokio::spawn(listen(listener, router, stopped));
 
+    // The engine runs inside: it must go on while running requests finish.
+    let mut work = std::pin::pin!(bring_up::bring_up(&config, &readiness));
     let cause = tokio::select! {
         signal = signals.next() => Cause::Signal(signal),
-        cause = bring_up::bring_up(&config, &readiness) => cause?,
+        cause = &mut work => cause?,
     };
     tracing::info!(?cause, "Shutting down");
     drain::stop_admitting(&readiness);
@@ -120,6 +122,7 @@ async fn run(config: RouterConfig) -> Result<i32, AppError> {
     };
     tokio::select! {
         signal = signals.next() => return Ok(drain::killed_by(signal)),
+        ended = &mut work, if cause != Cause::LauncherGone => tracing::warn!(?ended, "cut short"),
         finished = finish => if !finished { tracing::warn!("some requests were cut off by the deadline") },
     }
     Ok(0)
