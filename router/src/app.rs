@@ -103,9 +103,11 @@ async fn run(config: RouterConfig) -> Result<i32, AppError> {
     let (stop, stopped) = watch::channel(false);
     let mut server = tokio::spawn(listen(listener, router, stopped));
 
+    // The engine runs inside: it must go on while running requests finish.
+    let mut work = std::pin::pin!(bring_up::bring_up(&config, &readiness));
     let cause = tokio::select! {
         signal = signals.next() => Cause::Signal(signal),
-        cause = bring_up::bring_up(&config, &readiness) => cause?,
+        cause = &mut work => cause?,
     };
     tracing::info!(?cause, "Shutting down");
     drain::stop_admitting(&readiness);
@@ -116,13 +118,15 @@ async fn run(config: RouterConfig) -> Result<i32, AppError> {
     let finish = async {
         let finished = drain::finish_running(&readiness, deadline).await;
         stop.send_replace(true);
-        finished && tokio::time::timeout(LAST_BYTES, &mut server).await.is_ok()
+        if !finished || tokio::time::timeout(LAST_BYTES, &mut server).await.is_err() {
+            tracing::warn!("some requests were cut off by the deadline");
+        }
     };
-    tokio::select! {
-        signal = signals.next() => return Ok(drain::killed_by(signal)),
-        finished = finish => if !finished { tracing::warn!("some requests were cut off by the deadline") },
-    }
-    Ok(0)
+    Ok(tokio::select! {
+        signal = signals.next() => drain::killed_by(signal),
+        _ = &mut work, if cause != Cause::LauncherGone => 0,
+        () = finish => 0,
+    })
 }
 
 async fn bind(config: &RouterConfig) -> Result<TcpListener, AppError> {

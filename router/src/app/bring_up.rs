@@ -127,7 +127,6 @@ async fn connect(config: &RouterConfig, waiting: impl Fn(String) + Send + Sync) 
     if ranks == config.shard_sockets.len() {
         return Ok(group);
     }
-    drop(group);
     let sockets = rank_sockets(&config.shard_sockets, ranks)?;
     ShardGroup::connect(&sockets, &waiting).await.map_err(failed)
 }

@@ -16,3 +16,6 @@ mod state;
 pub use openapi::schema as openapi_schema;
 pub use router::router;
 pub use state::{HttpConfig, ModelCard, Readiness, Server, Serving};
+
+#[cfg(test)]
+mod tests;

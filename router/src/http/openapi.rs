@@ -29,7 +29,9 @@ pub const TAG: &str = "Text Generation Inference";
         openai::models,
         openai::chat::chat_completions,
         openai::completions::completions,
-    )
+    ),
+    // The derive of the failures collects their bodies, not what these contain.
+    components(schemas(openai::ErrorDetails))
 )]
 struct Document;
 

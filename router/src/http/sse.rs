@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::queue::Generation;
 
-/// A stream that has been silent for so long sends a comment, so that nobody takes it for dead.
+/// How long a stream may be silent before it sends a comment, so that nobody takes it for dead.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_COMMENT: &[u8] = b":\n\n";
 /// Ends OpenAI's streams.
@@ -57,6 +57,8 @@ struct EventStream<F> {
     ended: bool,
     last_write: Instant,
     alarm: Pin<Box<Sleep>>,
+    /// A stream that has been silent for so long sends a comment.
+    patience: Duration,
 }
 
 /// Answers with a stream. Waits for the first token: what fails before it is an error with a status of its own.
@@ -64,6 +66,18 @@ struct EventStream<F> {
 /// # Errors
 /// The error of the first sequence that fails before any has a token.
 pub async fn respond(generations: Vec<Generation>, frames: impl Frames) -> Result<Response, Error> {
+    respond_with(generations, frames, KEEP_ALIVE).await
+}
+
+/// As `respond`, with a patience of its own.
+///
+/// # Errors
+/// As `respond`.
+pub async fn respond_with(
+    generations: Vec<Generation>,
+    frames: impl Frames,
+    patience: Duration,
+) -> Result<Response, Error> {
     let now = Instant::now();
     let mut stream = EventStream {
         sequences: generations.into_iter().map(Some).collect(),
@@ -71,7 +85,8 @@ pub async fn respond(generations: Vec<Generation>, frames: impl Frames) -> Resul
         buffer: Vec::new(),
         ended: false,
         last_write: now,
-        alarm: Box::pin(tokio::time::sleep_until(now + KEEP_ALIVE)),
+        alarm: Box::pin(tokio::time::sleep_until(now + patience)),
+        patience,
     };
     std::future::poll_fn(|context| stream.poll_begin(context)).await?;
     let mut response = Response::new(Body::new(stream));
@@ -141,12 +156,12 @@ impl<F: Frames> EventStream<F> {
         while self.alarm.as_mut().poll(context).is_ready() {
             let now = Instant::now();
             let silent = now - self.last_write;
-            if silent >= KEEP_ALIVE {
+            if silent >= self.patience {
                 self.last_write = now;
-                self.alarm.as_mut().reset(now + KEEP_ALIVE);
+                self.alarm.as_mut().reset(now + self.patience);
                 return Poll::Ready(Bytes::from_static(KEEP_ALIVE_COMMENT));
             }
-            let due = self.last_write + KEEP_ALIVE;
+            let due = self.last_write + self.patience;
             self.alarm.as_mut().reset(due);
         }
         Poll::Pending

@@ -13,7 +13,7 @@ use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-pub use self::types::{ErrorBody, Model, ModelList};
+pub use self::types::{ErrorBody, ErrorDetails, Model, ModelList};
 use super::super::openapi::TAG;
 use super::super::problem::Problem;
 use super::super::state::Served;
