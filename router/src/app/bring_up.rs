@@ -4,11 +4,11 @@
 use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use text_generation_protocol::config::RouterConfig;
 use text_generation_protocol::control::PreparedModel;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 use super::AppError;
 use super::control::Control;
@@ -25,8 +25,9 @@ use crate::text::{EncodePool, Tokenizer};
 /// What to do when the shards cannot be used.
 const SHARD_HINT: &str = "Look at the logs of the shards for the cause, and start the server again.";
 
-/// The running engine.
-type EngineTask = JoinHandle<Result<(), ShardError>>;
+/// How often the shards are asked for their health, and how long they may take to answer.
+const HEALTH_PERIOD: Duration = Duration::from_secs(2);
+const HEALTH_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the model's files hold for the router.
 struct ModelFiles {
@@ -57,15 +58,7 @@ pub async fn bring_up(config: &RouterConfig, readiness: &watch::Sender<Readiness
         }
     };
     let serve = async {
-        let engine = start(config, &model, readiness).await?;
-        let cause = match engine.await {
-            Ok(Ok(())) => "the engine has ended".to_owned(),
-            Ok(Err(error)) => error.to_string(),
-            Err(error) => format!("the engine broke off: {error}"),
-        };
-        // The router stays to answer its clients with the cause; ending the group is the launcher's decision.
-        tracing::error!(cause, "The shards cannot be used any longer");
-        readiness.send_replace(Readiness::Failed(cause.into()));
+        start(config, &model, readiness).await?;
         pending::<Result<Cause, AppError>>().await
     };
     tokio::select! {
@@ -74,11 +67,12 @@ pub async fn bring_up(config: &RouterConfig, readiness: &watch::Sender<Readiness
     }
 }
 
+/// Makes the router ready, and returns when the engine has ended.
 async fn start(
     config: &RouterConfig,
     model: &PreparedModel,
     readiness: &watch::Sender<Readiness>,
-) -> Result<EngineTask, AppError> {
+) -> Result<(), AppError> {
     let waiting = |reason: String| {
         tracing::info!(reason, "Not ready");
         readiness.send_replace(Readiness::Starting(reason.into()));
@@ -87,8 +81,47 @@ async fn start(
     let files = load(model, config.tokenizer_config_path.as_deref()).await?;
     let group = connect(config, waiting).await?;
     waiting("warming up the shards".into());
-    let (engine, metrics, task) = start_engine(config, &files, &group).await?;
-    let limits = engine.limits();
+    let (limits, geometry) = warm_up(config, &files, &group).await?;
+    let metrics = Metrics::new(&limits)
+        .map_err(|error| AppError::new(format!("the metrics cannot be set up: {error}"), "This is a defect."))?;
+    let metrics = Arc::new(metrics);
+    let setup = EngineSetup {
+        limits,
+        geometry,
+        tokenizer: files.tokenizer.clone(),
+        eos_token_ids: files.config.eos_token_ids.clone(),
+        observer: metrics.batch.clone(),
+    };
+    let (plans, results) = group.open().await.map_err(unusable)?;
+    let (engine, running) = engine::start(setup, plans, results);
+    // On a task of its own: the thread that waits for signals is not one of the workers.
+    let mut running = tokio::spawn(running);
+    let serving = Arc::new(serving(config, model, files, (engine, &group), metrics));
+    readiness.send_replace(Readiness::Ready(serving.clone()));
+    tracing::info!(model_id = model.model_id, ?limits, "Connected");
+    tokio::select! {
+        outcome = &mut running => {
+            let cause = match outcome {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(error)) => error.to_string(),
+                Err(error) => format!("the engine broke off: {error}"),
+            };
+            // The port stays open: clients learn the cause, and whoever supervises decides.
+            tracing::error!(cause, "the engine has stopped");
+            readiness.send_replace(Readiness::Failed(cause.into()));
+        },
+        () = watch_health(&group, readiness, &serving) => {}
+    }
+    Ok(())
+}
+
+fn serving(
+    config: &RouterConfig,
+    model: &PreparedModel,
+    files: ModelFiles,
+    (engine, group): (Engine, &ShardGroup),
+    metrics: Arc<Metrics>,
+) -> Serving {
     let vocabulary = Vocabulary::of(&files.tokenizer, group.info().vocab_size);
     let encoder = EncodePool::new(files.tokenizer.clone(), config.limits.validation_workers);
     let admission = Admission::new(config.limits.clone(), vocabulary, encoder, files.template, engine, metrics.clone());
@@ -97,11 +130,32 @@ async fn start(
         sha: model.revision_sha.clone(),
         pipeline_tag: model.pipeline_tag.clone(),
     };
-    let serving =
-        Serving { admission, model: card, defaults: files.config.sampling, tokenizer: files.tokenizer, metrics };
-    readiness.send_replace(Readiness::Ready(Arc::new(serving)));
-    tracing::info!(model_id = model.model_id, ?limits, "Connected");
-    Ok(task)
+    Serving { admission, model: card, defaults: files.config.sampling, tokenizer: files.tokenizer, metrics }
+}
+
+/// Keeps readiness honest: a shard that does not answer makes the router unready, and ready again once it does.
+async fn watch_health(group: &ShardGroup, readiness: &watch::Sender<Readiness>, serving: &Arc<Serving>) {
+    loop {
+        tokio::time::sleep(HEALTH_PERIOD).await;
+        let problem = match tokio::time::timeout(HEALTH_PATIENCE, group.health()).await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some(format!("a shard has not answered for {} s", HEALTH_PATIENCE.as_secs())),
+        };
+        readiness.send_if_modified(|state| match (&problem, &*state) {
+            (Some(problem), Readiness::Ready(_)) => {
+                tracing::error!(problem, "Not ready");
+                *state = Readiness::Failed(problem.as_str().into());
+                true
+            }
+            (None, Readiness::Failed(_)) => {
+                tracing::info!("Ready again");
+                *state = Readiness::Ready(serving.clone());
+                true
+            }
+            _ => false,
+        });
+    }
 }
 
 /// Reads the model's files, off the async workers.
@@ -121,14 +175,13 @@ async fn load(model: &PreparedModel, tokenizer_config: Option<&Path>) -> Result<
 
 /// Connects to every rank. Standalone, only rank 0's socket is named: it knows how many ranks there are.
 async fn connect(config: &RouterConfig, waiting: impl Fn(String) + Send + Sync) -> Result<ShardGroup, AppError> {
-    let failed = |error: ShardError| AppError::new(error.to_string(), SHARD_HINT);
-    let group = ShardGroup::connect(&config.shard_sockets, &waiting).await.map_err(failed)?;
+    let group = ShardGroup::connect(&config.shard_sockets, &waiting).await.map_err(unusable)?;
     let ranks = group.info().world_size as usize;
     if ranks == config.shard_sockets.len() {
         return Ok(group);
     }
     let sockets = rank_sockets(&config.shard_sockets, ranks)?;
-    ShardGroup::connect(&sockets, &waiting).await.map_err(failed)
+    ShardGroup::connect(&sockets, &waiting).await.map_err(unusable)
 }
 
 /// The sockets of all ranks from that of rank 0, whose name ends in `-0`.
@@ -141,26 +194,18 @@ fn rank_sockets(known: &[PathBuf], ranks: usize) -> Result<Vec<PathBuf>, AppErro
     Ok((0..ranks).map(|rank| PathBuf::from(format!("{prefix}-{rank}"))).collect())
 }
 
-/// Warms the shards up and starts the engine on them. The task ends when the shards fail.
-async fn start_engine(
+/// Warms the shards up, and weighs what they can hold against the configured limits.
+async fn warm_up(
     config: &RouterConfig,
     files: &ModelFiles,
     group: &ShardGroup,
-) -> Result<(Engine, Arc<Metrics>, EngineTask), AppError> {
-    let failed = |error: ShardError| AppError::new(error.to_string(), SHARD_HINT);
-    let capacity = group.warmup(engine::warmup_request(&config.limits)).await.map_err(failed)?;
+) -> Result<(EngineLimits, Geometry), AppError> {
+    let capacity = group.warmup(engine::warmup_request(&config.limits)).await.map_err(unusable)?;
     let limits = EngineLimits::resolve(&config.limits, group.info(), &capacity, &files.config)
-        .map_err(|error| AppError::new(error.to_string(), "Change the flag, or leave it out to have it found."))?;
-    let metrics = Metrics::new(&limits)
-        .map_err(|error| AppError::new(format!("the metrics cannot be set up: {error}"), "This is a defect."))?;
-    let setup = EngineSetup {
-        limits,
-        geometry: Geometry::new(group.info(), &capacity),
-        tokenizer: files.tokenizer.clone(),
-        eos_token_ids: files.config.eos_token_ids.clone(),
-        observer: metrics.batch.clone(),
-    };
-    let (plans, results) = group.open().await.map_err(failed)?;
-    let (engine, run) = engine::start(setup, plans, results);
-    Ok((engine, Arc::new(metrics), tokio::spawn(run)))
+        .map_err(|error| AppError::new(error.to_string(), "Without the flag the limit is found from the memory."))?;
+    Ok((limits, Geometry::new(group.info(), &capacity)))
+}
+
+fn unusable(error: ShardError) -> AppError {
+    AppError::new(error.to_string(), SHARD_HINT)
 }
