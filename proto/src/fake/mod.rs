@@ -5,6 +5,7 @@
 mod executor;
 mod handle;
 mod model;
+mod row;
 mod rows;
 mod service;
 mod settings;

@@ -1,20 +1,11 @@
 //! The rows and blocks of the fake shard: the reference of what a plan may do. Each rule that a plan can break has one
 //! sentence here. Knows neither time nor transport.
 
-use super::model::{EMPTY, absorb};
-use crate::v1::{Capacity, NewSequence, PlanFlag, Sampling, StepPlan};
+use super::row::{Row, Rule, rule};
+use crate::v1::{Capacity, NewSequence, PlanFlag, StepPlan};
 
-/// One live row.
-#[derive(Debug)]
-pub(super) struct Row {
-    /// `hashes[p]` is the hash of the tokens up to and including position p.
-    hashes: Vec<u64>,
-    pub(super) prompt_length: u32,
-    computed: usize,
-    table: Vec<u32>,
-    pub(super) sampling: Sampling,
-    pub(super) prompt_logprobs: bool,
-}
+#[cfg(test)]
+mod tests;
 
 /// What a block holds: for each offset, the hash of the row's tokens up to there.
 #[derive(Debug, Clone, Default)]
@@ -41,16 +32,6 @@ pub(super) struct Ran {
     pub(super) start: u32,
     pub(super) count: u32,
     pub(super) sample: bool,
-}
-
-type Rule<T = ()> = Result<T, String>;
-
-macro_rules! rule {
-    ($holds:expr, $($sentence:tt)+) => {
-        if !$holds {
-            return Err(format!($($sentence)+));
-        }
-    };
 }
 
 // === impl Rows ===
@@ -98,7 +79,7 @@ impl Rows {
     /// Appends a sampled token to a row.
     pub(super) fn append(&mut self, slot: u32, token: u32) {
         if let Some(row) = self.rows.get_mut(slot as usize).and_then(Option::as_mut) {
-            row.hashes.push(absorb(row.hash(), token));
+            row.append(token);
         }
     }
 
@@ -125,27 +106,11 @@ impl Rows {
         let (slots, longest) = (self.capacity.max_sequences, self.capacity.max_total_tokens);
         rule!(slot < slots, "slot {slot} is out of range, max_sequences is {slots}");
         rule!(self.get(slot).is_none(), "slot {slot} begins but is still live");
-        let prompt = sequence.prompt_length as usize;
-        rule!((1..=known).contains(&prompt), "slot {slot} has prompt_length {prompt} and {known} tokens");
         rule!(known <= longest as usize, "slot {slot} begins with {known} tokens, max_total_tokens is {longest}");
-        let computed = sequence.computed as usize;
-        rule!(computed < known, "slot {slot} has computed {computed} of {known} tokens: none is left to run");
-        let vocabulary = self.vocab_size;
-        let strange = sequence.token_ids.iter().find(|&&token| token >= vocabulary);
-        rule!(strange.is_none(), "slot {slot} holds token {strange:?}, the vocabulary has {vocabulary}");
-        let sampling = sequence.sampling.unwrap_or_default();
-        check_sampling(slot, &sampling)?;
-        let hashes = cumulative(&sequence.token_ids);
-        self.take_blocks(slot, &sequence.block_ids, computed / self.block_size)?;
-        self.check_reuse(slot, &sequence.block_ids, &hashes[..computed])?;
-        self.rows[slot as usize] = Some(Row {
-            hashes,
-            prompt_length: sequence.prompt_length,
-            computed,
-            table: sequence.block_ids.clone(),
-            sampling,
-            prompt_logprobs: sequence.prompt_logprobs,
-        });
+        let row = Row::new(sequence, self.vocab_size)?;
+        self.take_blocks(slot, &row.table, row.computed / self.block_size)?;
+        self.check_reuse(slot, &row.table, &row.hashes[..row.computed])?;
+        self.rows[slot as usize] = Some(row);
         Ok(())
     }
 
@@ -226,39 +191,4 @@ impl Rows {
         rule!((block as usize) < blocks, "block {block} is out of range, there are {blocks}");
         Ok(())
     }
-}
-
-// === impl Row ===
-
-impl Row {
-    /// The hash of every token of the row.
-    pub(super) fn hash(&self) -> u64 {
-        self.hashes.last().copied().unwrap_or(EMPTY)
-    }
-
-    /// The index among the generated tokens of the one that comes next.
-    pub(super) fn token_index(&self) -> u32 {
-        self.hashes.len() as u32 - self.prompt_length
-    }
-}
-
-fn cumulative(tokens: &[u32]) -> Vec<u64> {
-    let grow = |hash: &mut u64, &token: &u32| {
-        *hash = absorb(*hash, token);
-        Some(*hash)
-    };
-    tokens.iter().scan(EMPTY, grow).collect()
-}
-
-fn check_sampling(slot: u32, sampling: &Sampling) -> Rule {
-    let temperature = sampling.temperature;
-    rule!(temperature.is_finite() && temperature >= 0.0, "slot {slot} has temperature {temperature}");
-    let penalty = sampling.repetition_penalty;
-    rule!(penalty.is_finite() && penalty > 0.0, "slot {slot} has repetition_penalty {penalty}");
-    let mass = |name: &str, value: f32| {
-        let right = temperature == 0.0 || (value > 0.0 && value <= 1.0);
-        if right { Ok(()) } else { Err(format!("slot {slot} has {name} {value}")) }
-    };
-    mass("top_p", sampling.top_p)?;
-    mass("typical_p", sampling.typical_p)
 }

@@ -29,6 +29,9 @@ const SHARD_HINT: &str = "Look at the logs of the shards for the cause, and star
 const HEALTH_PERIOD: Duration = Duration::from_secs(2);
 const HEALTH_PATIENCE: Duration = Duration::from_secs(5);
 
+/// A step that runs for longer is taken for one that never ends. Far above what the slowest device needs.
+const LONGEST_STEP: Duration = Duration::from_secs(120);
+
 /// What the model's files hold for the router.
 struct ModelFiles {
     tokenizer: Arc<Tokenizer>,
@@ -137,7 +140,7 @@ fn serving(
 async fn watch_health(group: &ShardGroup, readiness: &watch::Sender<Readiness>, serving: &Arc<Serving>) {
     loop {
         tokio::time::sleep(HEALTH_PERIOD).await;
-        let problem = match tokio::time::timeout(HEALTH_PATIENCE, group.health()).await {
+        let problem = match tokio::time::timeout(HEALTH_PATIENCE, group.health(LONGEST_STEP)).await {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error.to_string()),
             Err(_) => Some(format!("a shard has not answered for {} s", HEALTH_PATIENCE.as_secs())),
@@ -175,21 +178,21 @@ async fn load(model: &PreparedModel, tokenizer_config: Option<&Path>) -> Result<
 
 /// Connects to every rank. Standalone, only rank 0's socket is named: it knows how many ranks there are.
 async fn connect(config: &RouterConfig, waiting: impl Fn(String) + Send + Sync) -> Result<ShardGroup, AppError> {
-    let group = ShardGroup::connect(&config.shard_sockets, &waiting).await.map_err(unusable)?;
-    let ranks = group.info().world_size as usize;
-    if ranks == config.shard_sockets.len() {
-        return Ok(group);
-    }
-    let sockets = rank_sockets(&config.shard_sockets, ranks)?;
+    let sockets = match config.shard_sockets.as_slice() {
+        [first] => rank_sockets(first, ShardGroup::world_size(first, &waiting).await.map_err(unusable)?)?,
+        all => all.to_vec(),
+    };
     ShardGroup::connect(&sockets, &waiting).await.map_err(unusable)
 }
 
-/// The sockets of all ranks from that of rank 0, whose name ends in `-0`.
-fn rank_sockets(known: &[PathBuf], ranks: usize) -> Result<Vec<PathBuf>, AppError> {
-    let first = known.first().and_then(|socket| socket.to_str()).unwrap_or_default();
-    let Some(prefix) = first.strip_suffix("-0").filter(|_| known.len() == 1) else {
-        let cause = format!("{} sockets are named and there are {ranks} shards", known.len());
-        return Err(AppError::new(cause, "Name the socket of rank 0, ending in `-0`."));
+/// The sockets of all ranks from that of rank 0, whose name ends in `-0` when there are more.
+fn rank_sockets(first: &Path, ranks: usize) -> Result<Vec<PathBuf>, AppError> {
+    if ranks <= 1 {
+        return Ok(vec![first.to_path_buf()]);
+    }
+    let Some(prefix) = first.to_str().and_then(|path| path.strip_suffix("-0")) else {
+        let cause = format!("there are {ranks} shards, and the name of `{}` does not tell the others", first.display());
+        return Err(AppError::new(cause, "Let the shards listen on sockets that end in their rank, `-0` first."));
     };
     Ok((0..ranks).map(|rank| PathBuf::from(format!("{prefix}-{rank}"))).collect())
 }

@@ -39,9 +39,16 @@ pub(super) fn from_status(rank: usize, status: &Status) -> ShardError {
 // === impl Connection ===
 
 impl Connection {
-    /// Connects, waiting until the socket exists and somebody listens.
-    pub(super) async fn open(rank: usize, socket: &Path, status: &impl Fn(String)) -> Result<Self, ShardError> {
+    /// Connects, waiting until the shard listens and has loaded its weights. `status` is told what is waited for.
+    pub(super) async fn open(rank: usize, socket: &Path, status: impl Fn(String)) -> Result<Self, ShardError> {
         status(format!("waiting for shard {rank} to start"));
+        let connection = Self::dial(rank, socket).await?;
+        connection.wait_loaded(status).await?;
+        Ok(connection)
+    }
+
+    /// Connects once the socket exists and somebody listens.
+    async fn dial(rank: usize, socket: &Path) -> Result<Self, ShardError> {
         while UnixStream::connect(socket).await.is_err() {
             tokio::time::sleep(POLL_INTERVAL).await;
         }
@@ -60,14 +67,17 @@ impl Connection {
         Ok(Self { rank, client })
     }
 
-    /// Waits until the weights are loaded.
-    pub(super) async fn wait_loaded(&self, status: impl Fn(String)) -> Result<(), ShardError> {
+    async fn wait_loaded(&self, status: impl Fn(String)) -> Result<(), ShardError> {
+        let mut told = String::new();
         loop {
             let health = self.health().await?;
             if matches!(health.state(), ShardState::Loaded | ShardState::Ready) {
                 return Ok(());
             }
-            status(format!("shard {}: {}", self.rank, health.detail));
+            if health.detail != told {
+                status(format!("shard {}: {}", self.rank, health.detail));
+                told = health.detail;
+            }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
@@ -87,8 +97,19 @@ impl Connection {
         self.content(self.client.clone().steps(plans).await)
     }
 
+    /// Asks for the health; a shard that has failed, or whose step has been running for longer than `longest_step`,
+    /// is an error.
+    pub(super) async fn check(&self, longest_step: Duration) -> Result<(), ShardError> {
+        let health = self.health().await?;
+        let running = Duration::from_micros(health.step_running_us);
+        if running <= longest_step {
+            return Ok(());
+        }
+        Err(ShardError::Hangs { rank: self.rank, seconds: running.as_secs(), last_step: health.last_step })
+    }
+
     /// Asks for the health; a shard that has failed is an error.
-    pub(super) async fn health(&self) -> Result<v1::HealthResponse, ShardError> {
+    async fn health(&self) -> Result<v1::HealthResponse, ShardError> {
         let mut client = self.client.clone();
         let answer = tokio::time::timeout(HEALTH_TIMEOUT, client.health(v1::HealthRequest {})).await;
         let silent = |_| ShardError::Gone { rank: self.rank, reason: format!("no health within {HEALTH_TIMEOUT:?}") };

@@ -1,6 +1,7 @@
 //! All ranks as one: the same plan goes to each, and a step counts only when every rank has answered it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use futures::future::try_join_all;
 use text_generation_protocol::v1;
@@ -29,6 +30,16 @@ pub enum ShardError {
         /// Its own words.
         reason: String,
     },
+    /// A step takes longer than any step may.
+    #[error("shard {rank} hangs: the step after {last_step} has been running for {seconds} s")]
+    Hangs {
+        /// Which one.
+        rank: usize,
+        /// How long its step has been running.
+        seconds: u64,
+        /// The newest step that it finished.
+        last_step: u64,
+    },
     /// The shards contradict each other or the protocol.
     #[error("shards disagree: {0}")]
     Protocol(String),
@@ -56,21 +67,27 @@ pub struct ResultReceiver {
 // === impl ShardGroup ===
 
 impl ShardGroup {
-    /// Connects to the sockets, rank by rank, waiting until they exist and their weights are loaded. `status` is told
-    /// what is being waited for.
+    /// Connects to the sockets, given rank by rank, waiting until they exist and the weights are loaded. `status` is
+    /// told what is being waited for.
     ///
     /// # Errors
     /// `ShardError` when a shard reports failure, or when ranks disagree about what they run.
-    pub async fn connect(sockets: &[PathBuf], status: impl Fn(String) + Send) -> Result<Self, ShardError> {
-        let mut ranks = Vec::with_capacity(sockets.len());
-        for (rank, socket) in sockets.iter().enumerate() {
-            ranks.push(Connection::open(rank, socket, &status).await?);
-        }
-        // Together, so that a failing rank is noticed while another one still loads.
-        try_join_all(ranks.iter().map(|rank| rank.wait_loaded(|text| status(text)))).await?;
+    pub async fn connect(sockets: &[PathBuf], status: impl Fn(String) + Send + Sync) -> Result<Self, ShardError> {
+        // Together, so that a failing rank is noticed while another one starts or loads.
+        let ranks = sockets.iter().enumerate().map(|(rank, socket)| Connection::open(rank, socket, &status));
+        let ranks = try_join_all(ranks).await?;
         let infos = try_join_all(ranks.iter().map(Connection::info)).await?;
         let info = super::agreement::agree(&infos).map_err(ShardError::Protocol)?;
         Ok(Self { ranks, info })
+    }
+
+    /// How many ranks there are, from rank 0. Waits as `connect` does.
+    ///
+    /// # Errors
+    /// `ShardError` when the shard reports failure.
+    pub async fn world_size(first: &Path, status: impl Fn(String)) -> Result<usize, ShardError> {
+        let info = Connection::open(0, first, status).await?.info().await?;
+        Ok(info.world_size as usize)
     }
 
     /// What the shards run (rank 0's answer; every rank's agrees).
@@ -109,9 +126,10 @@ impl ShardGroup {
     /// Asks every rank for its health.
     ///
     /// # Errors
-    /// `ShardError` naming the first rank that does not answer or has failed.
-    pub async fn health(&self) -> Result<(), ShardError> {
-        try_join_all(self.ranks.iter().map(Connection::health)).await.map(drop)
+    /// `ShardError` naming the first rank that does not answer, has failed, or has been running one step for longer
+    /// than `longest_step`.
+    pub async fn health(&self, longest_step: Duration) -> Result<(), ShardError> {
+        try_join_all(self.ranks.iter().map(|rank| rank.check(longest_step))).await.map(drop)
     }
 }
 

@@ -100,7 +100,7 @@ async fn loading_is_waited_for_and_reported() {
     let shards = start(|_, shard| shard.load_time(Duration::from_millis(250)));
     let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let tell = move |text| told.send(text).unwrap();
-    soon(ShardGroup::connect(&shards.sockets, tell)).await.unwrap().health().await.unwrap();
+    soon(ShardGroup::connect(&shards.sockets, tell)).await.unwrap().health(PATIENCE).await.unwrap();
     let mut texts = Vec::new();
     while let Ok(text) = heard.try_recv() {
         texts.push(text);
@@ -131,6 +131,41 @@ async fn a_failure_to_load_or_warm_up_names_the_rank() {
     let shards = start(only(2, Fault::RefuseWarmup));
     let error = soon(group(&shards).await.warmup(v1::WarmupRequest::default())).await.unwrap_err();
     assert_eq!(error.to_string(), "shard 2 failed: the KV cache needs 9 GiB, 8 GiB are free");
+}
+
+#[tokio::test]
+async fn a_failure_is_noticed_while_another_rank_is_missing() {
+    let mut shards = start(|rank, shard| if rank == 1 { shard.fault(Fault::FailLoading) } else { shard });
+    shards.sockets[0] = PathBuf::from("/nowhere/0.sock");
+    let error = soon(ShardGroup::connect(&shards.sockets, |_| ())).await.unwrap_err();
+    assert_eq!(error.to_string(), "shard 1 failed: model.safetensors is truncated");
+}
+
+#[tokio::test]
+async fn rank_0_knows_how_many_there_are() {
+    let shards = start(|_, shard| shard);
+    assert_eq!(soon(ShardGroup::world_size(&shards.sockets[0], |_| ())).await.unwrap(), RANKS as usize);
+}
+
+#[tokio::test]
+async fn a_step_that_hangs_is_seen_by_its_health() {
+    let shards = start(|rank, shard| if rank == 1 { shard.fault(Fault::HangAtStep(2)) } else { shard });
+    let group = group(&shards).await;
+    soon(group.warmup(v1::WarmupRequest::default())).await.unwrap();
+    let (plans, mut results) = soon(group.open()).await.unwrap();
+    plans.send(prefill(1, &[5, 6])).unwrap();
+    plans.send(run(2, 1)).unwrap();
+    soon(results.next()).await.unwrap();
+    let hangs = async {
+        loop {
+            if let Err(error) = group.health(Duration::ZERO).await {
+                return error;
+            }
+        }
+    };
+    let error = soon(hangs).await;
+    assert_eq!(error.to_string(), "shard 1 hangs: the step after 1 has been running for 0 s");
+    soon(group.health(PATIENCE)).await.unwrap();
 }
 
 #[tokio::test]
