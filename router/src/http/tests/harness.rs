@@ -107,7 +107,7 @@ pub fn harness(settings: Settings) -> Harness {
             tokio::spawn(answer(entry, script));
         }
     });
-    let metrics = Arc::new(Metrics::new(limits.max_input_tokens, limits.max_total_tokens).unwrap());
+    let metrics = Arc::new(Metrics::new(&limits).unwrap());
     let vocabulary = Vocabulary::of(&tokenizer, 257);
     let encoder = EncodePool::new(tokenizer.clone(), 1);
     let config = HttpConfig {
