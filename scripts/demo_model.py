@@ -31,6 +31,7 @@ def prepared_folder() -> Path:
         wanted = {
             "model_id": None,
             "revision": None,
+            "num_shard": 1,
             "load_format": "auto",
             "huggingface_hub_cache": None,
             "weights_cache_override": None,

@@ -87,6 +87,7 @@ impl Plan {
         let config = PrepareConfig {
             model_id: model.model_id.clone(),
             revision: model.revision.clone(),
+            num_shard: self.config.shards.count,
             load_format: model.load_format.clone(),
             huggingface_hub_cache: model.huggingface_hub_cache.clone(),
             weights_cache_override: model.weights_cache_override.clone(),

@@ -143,6 +143,8 @@ pub struct PrepareConfig {
     pub model_id: Option<String>,
     /// Hub branch, tag or commit.
     pub revision: Option<String>,
+    /// How many shards will share the model; refused when it cannot be divided so.
+    pub num_shard: usize,
     /// `auto`, or `dummy` (then no weights are fetched).
     pub load_format: String,
     /// Cache of `huggingface_hub`; `None` = its default.

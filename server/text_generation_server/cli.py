@@ -113,6 +113,7 @@ def download_weights(
     settings = PrepareConfig(
         model_id=model_id,
         revision=revision,
+        num_shard=1,
         load_format="auto",
         huggingface_hub_cache=None,
         weights_cache_override=None,

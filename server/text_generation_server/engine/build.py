@@ -18,8 +18,9 @@ from text_generation_server.models.decoder import Decoder
 from text_generation_server.models.registry import describe_model
 from text_generation_server.models.spec import Family
 from text_generation_server.parallel.collectives import Collectives
+from text_generation_server.parallel.divide import check_divisible
 from text_generation_server.parallel.mesh import join
-from text_generation_server.parallel.shard import check_divisible, shard_decoder
+from text_generation_server.parallel.shard import shard_decoder
 from text_generation_server.refusal import Refusal
 from text_generation_server.weights.dummy import fill_dummy
 from text_generation_server.weights.index import CheckpointIndex

@@ -2,7 +2,6 @@
 
 Walks the declared parameters and follows their `Share`. Attention and MLP are cut by heads and by hidden features, with
 one sum at the end of each; the embedding is whole everywhere; the head is cut by vocabulary and its logits gathered.
-Refuses what does not divide, with the numbers.
 """
 
 from dataclasses import replace
@@ -10,30 +9,8 @@ from dataclasses import replace
 from text_generation_server.layers.linear import Linear
 from text_generation_server.layers.parameter import Parameter, Share
 from text_generation_server.models.decoder import Decoder
-from text_generation_server.models.spec import DecoderSpec
 from text_generation_server.parallel.collectives import Collectives
-from text_generation_server.refusal import Refusal
-
-
-def check_divisible(spec: DecoderSpec, world_size: int) -> None:
-    """Whether `world_size` ranks can share a model.
-
-    Raises:
-        Refusal: heads, key/value heads or hidden features do not divide.
-    """
-    for layer in spec.layers:
-        numbers = {
-            "attention heads": layer.mixer.heads,
-            "key/value heads": layer.mixer.kv_heads,
-            "MLP features": layer.mlp.hidden,
-        }
-        for what, number in numbers.items():
-            if number % world_size:
-                good = [n for n in range(1, min(numbers.values()) + 1) if all(x % n == 0 for x in numbers.values())]
-                raise Refusal(
-                    f"the model's {number} {what} cannot be divided among {world_size} shards",
-                    f"set --num-shard to one of: {', '.join(map(str, good))}",
-                )
+from text_generation_server.parallel.divide import check_divisible
 
 
 def shard_decoder(decoder: Decoder, collectives: Collectives) -> None:

@@ -18,10 +18,14 @@ _START_THROUGH_LAUNCHER = "Start the server with text-generation-launcher, which
 
 @dataclass(frozen=True)
 class PrepareConfig:
-    """What to prepare; `model_id` None = the demo model, `load_format` dummy = no weights are fetched."""
+    """What to prepare; `model_id` None = the demo model, `load_format` dummy = no weights are fetched.
+
+    `num_shard` is the number of ranks that will share it.
+    """
 
     model_id: str | None
     revision: str | None
+    num_shard: int
     load_format: str
     huggingface_hub_cache: Path | None
     weights_cache_override: Path | None
@@ -61,6 +65,7 @@ def read_config(path: Path) -> PrepareConfig:
     config = PrepareConfig(
         model_id=reader.take("model_id", str, optional=True),
         revision=reader.take("revision", str, optional=True),
+        num_shard=reader.take("num_shard", int),
         load_format=reader.take("load_format", str),
         huggingface_hub_cache=reader.take_path("huggingface_hub_cache", optional=True),
         weights_cache_override=reader.take_path("weights_cache_override", optional=True),

@@ -66,7 +66,7 @@ def fetch(config: PrepareConfig, wants_weights: bool) -> PreparedModel:
     download = _Download(place, HfApi())
     try:
         listing = download.listing(place.revision)
-        return download.run(listing, wants_weights)
+        return download.run(listing, wants_weights, config.num_shard)
     except EXPECTED as error:
         cached = download.cached_folder() if is_offline(error) or is_passing(error) else None
         if cached is None:
@@ -92,7 +92,7 @@ class _Download:
         sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
         return _Listing(info.sha or revision, info.pipeline_tag, sizes)
 
-    def run(self, listing: _Listing, wants_weights: bool) -> PreparedModel:
+    def run(self, listing: _Listing, wants_weights: bool, num_shard: int) -> PreparedModel:
         self._check_names(listing, wants_weights)
         # By the name of the revision, so that the cache learns which commit that is; everything else by the commit.
         folder = self._file(local.CONFIG, self.place.revision).parent
@@ -103,6 +103,7 @@ class _Download:
             if name in _DESCRIPTION or name.startswith(_MORE_TEMPLATES):
                 self._file(name, listing.sha)
         local.check_description(folder)
+        local.check_split(folder, num_shard)
         if wants_weights:
             self._weights(folder, listing)
             weight_files.check_weights(folder)

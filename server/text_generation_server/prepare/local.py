@@ -3,11 +3,12 @@
 Reads configurations and the headers of weight files, never the weights. Needs neither torch nor numpy.
 """
 
-import importlib
 import json
 from pathlib import Path
 from typing import Any
 
+from text_generation_server.models.registry import describe_model
+from text_generation_server.parallel.divide import check_divisible
 from text_generation_server.prepare.weight_files import check_weights
 from text_generation_server.refusal import Refusal
 
@@ -16,7 +17,6 @@ TOKENIZER = "tokenizer.json"
 _ADAPTER = "adapter_config.json"
 # Vocabularies in older formats: their presence tells that a `tokenizer.json` can be made.
 OTHER_TOKENIZERS = ("tokenizer.model", "vocab.json", "merges.txt", "vocab.txt", "spiece.model", "tekken.json")
-_REGISTRY = "text_generation_server.models.registry"
 _FETCH_AGAIN = "Fetch the file again (with git: `git lfs pull`)."
 # Names listed in an error, at most.
 _LISTED = 8
@@ -41,6 +41,15 @@ def check_description(folder: Path) -> None:
         found = [name for name in OTHER_TOKENIZERS if (folder / name).is_file()]
         raise missing_tokenizer(str(folder), found)
     _check_looks_whole(folder / TOKENIZER)
+
+
+def check_split(folder: Path, num_shard: int) -> None:
+    """Check that a model whose description passed can be divided among so many shards.
+
+    Raises:
+        Refusal: it cannot; the way out lists the numbers that work.
+    """
+    check_divisible(describe_model(folder).spec, num_shard)
 
 
 def read_model_config(folder: Path) -> dict[str, Any]:
@@ -115,12 +124,7 @@ def _check_architecture(folder: Path, config: dict[str, Any]) -> None:
             "Use a complete model folder; this may be a part of one (a vision tower, an adapter).",
         )
     try:
-        registry = importlib.import_module(_REGISTRY)
-    except ModuleNotFoundError:
-        # An installation without the shard: the shard itself, elsewhere, refuses unknown architectures.
-        return
-    try:
-        registry.describe_model(folder)
+        describe_model(folder)
     except Refusal:
         if config.get("auto_map"):
             file = str(next(iter(config["auto_map"].values()))).partition(".")[0]

@@ -6,7 +6,7 @@ from pathlib import Path
 from text_generation_server.gguf.convert import convert
 from text_generation_server.logs import fields
 from text_generation_server.prepare.config import PrepareConfig, PreparedModel
-from text_generation_server.prepare.local import check_folder
+from text_generation_server.prepare.local import check_folder, check_split
 from text_generation_server.prepare.overlay import overlay_weights
 from text_generation_server.refusal import Refusal
 
@@ -24,6 +24,7 @@ def prepare(config: PrepareConfig) -> PreparedModel:
         Refusal: the model cannot be found, fetched, converted or served.
     """
     model = _resolve(config)
+    check_split(model.folder, config.num_shard)
     if config.weights_cache_override is not None and config.wants_weights:
         folder = overlay_weights(model.folder, config.weights_cache_override, config.cache_folder)
         check_folder(folder, wants_weights=True)
