@@ -15,6 +15,8 @@ VENV := .venv
 TEST_VENV := .venv-test
 ARGS ?=
 PYTEST_ARGS ?=
+# The feature with the fake shard, for tests and benchmarks.
+FAKE := text-generation-protocol/fake
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find proto router launcher server -type f \
 	-not -name '*.so' -not -name '*.pyc' -not -path '*/tests/*' -not -path '*/__pycache__/*')
@@ -56,14 +58,16 @@ develop: $(TEST_VENV)/packages.stamp
 	VIRTUAL_ENV=$(abspath $(TEST_VENV)) PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
 		$(TEST_VENV)/bin/maturin develop --quiet --locked
 
+# The examples too: the Python tests start one, and what `cargo test` has built is then reused.
 binaries:
-	cargo build --locked --workspace --bins --features text-generation-protocol/fake
+	cargo build --locked --workspace --bins --examples --features $(FAKE)
 
 test-rust:
-	cargo test --locked --workspace --quiet
+	cargo test --locked --workspace --quiet --features $(FAKE)
 
-test-python: develop
-	$(TEST_VENV)/bin/pytest server/tests -m "not gpu" $(PYTEST_ARGS)
+test-python: develop binaries
+	TEXT_GENERATION_BINARIES=$(CARGO_TARGET_DIR)/debug \
+		$(TEST_VENV)/bin/pytest server/tests -m "not gpu" $(PYTEST_ARGS)
 
 test-integration: develop binaries
 	TEXT_GENERATION_BINARIES=$(CARGO_TARGET_DIR)/debug \
@@ -73,7 +77,9 @@ test-integration: develop binaries
 
 lint: develop
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
+	cargo clippy --locked --workspace --all-targets --quiet --features $(FAKE) -- -D warnings
+	PYO3_PYTHON=$(abspath $(TEST_VENV))/bin/python \
+		cargo clippy --locked --package text-generation-router --lib --quiet --features python -- -D warnings
 	$(TEST_VENV)/bin/ruff check --quiet $(PYTHON_FOLDERS)
 	$(TEST_VENV)/bin/ruff format --check --quiet $(PYTHON_FOLDERS)
 	$(TEST_VENV)/bin/python scripts/budget.py
@@ -100,7 +106,7 @@ requirements: $(TEST_VENV)/packages.stamp
 
 bench: export CARGO_PROFILE_RELEASE_INCREMENTAL = true
 bench: install develop
-	cargo build --locked --release --bins --features text-generation-protocol/fake
+	cargo build --locked --release --bins --features $(FAKE)
 	model=$$($(TEST_VENV)/bin/python scripts/demo_model.py) && \
 	$(TEST_VENV)/bin/python -m benchmarks.router_cpu --binaries $(CARGO_TARGET_DIR)/release --model $$model && \
 	$(TEST_VENV)/bin/python -m benchmarks.cpu_decode --launcher $(VENV)/bin/text-generation-launcher --model $$model

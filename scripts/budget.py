@@ -1,6 +1,7 @@
 """Checks the size of files and functions: soft limits are listed, hard ones fail.
 
-Owns the figures below and nothing else. Tests and generated code do not count; comments and blank lines do.
+Owns the figures below and nothing else. Tests and generated code do not count; comments and blank lines do. GPU kernels
+(`@triton.jit`) have no limit of parameters: pointers, strides and sizes are handed to them one by one.
 
     budget.py [--soft]      --soft lists what is over a soft limit as well
 """
@@ -69,7 +70,6 @@ def python_findings(name: str, text: str) -> Iterator[Finding]:
             arguments = node.args
             named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
             count = sum(argument.arg not in ("self", "cls") for argument in named)
-            # A GPU kernel takes pointers, strides and sizes one by one: it has no structs to take.
             if any(ast.unparse(decorator) == "triton.jit" for decorator in node.decorator_list):
                 count = 0
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
