@@ -1,6 +1,9 @@
 //! The router's command line and environment, resolved into one `RouterConfig`. The only place that reads either.
 //! Flags, variables and defaults are TGI's. A flag whose feature does not exist is known by name and refused.
 
+mod limits;
+mod unsupported;
+
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -8,12 +11,11 @@ use clap::{Parser, Subcommand};
 use text_generation_protocol::config::{Limits, LogConfig, RouterConfig};
 use text_generation_protocol::control::PreparedModel;
 
+use self::limits::LimitFlags;
+use self::unsupported::UnsupportedFlags;
+
 /// Where the launcher's shards listen, rank 0 first.
 const DEFAULT_SOCKET: &str = "/tmp/text-generation-server-0";
-/// TGI's defaults of flags that have no effect here.
-const DEFAULT_WAITING_SERVED_RATIO: f32 = 1.2;
-const DEFAULT_MAX_WAITING_TOKENS: usize = 20;
-const DEFAULT_MAX_IMAGE_FETCH_SIZE: usize = 1 << 30;
 /// Seconds that running requests may go on after SIGTERM.
 const DEFAULT_GRACEFUL_TERMINATION_TIMEOUT: u64 = 90;
 
@@ -57,49 +59,6 @@ pub enum Task {
     PrintSchema,
     /// Serve.
     Serve(Box<RouterConfig>),
-}
-
-#[derive(Debug, clap::Args)]
-struct LimitFlags {
-    /// Sequences in the server at once; one more is answered 429
-    #[arg(long, env, default_value_t = 128)]
-    max_concurrent_requests: usize,
-    /// Largest `best_of` of a request
-    #[arg(long, env, default_value_t = 2)]
-    max_best_of: usize,
-    /// Most stop strings of a request
-    #[arg(long, env, default_value_t = 4)]
-    max_stop_sequences: usize,
-    /// Largest `top_n_tokens` and `top_logprobs` of a request
-    #[arg(long, env, default_value_t = 5)]
-    max_top_n_tokens: u32,
-    /// Longest prompt, in tokens; found from the shards if left out
-    #[arg(long, env, alias = "max-input-length")]
-    max_input_tokens: Option<usize>,
-    /// Longest prompt and completion together, in tokens; found from the shards if left out
-    #[arg(long, env)]
-    max_total_tokens: Option<usize>,
-    /// Most prompt tokens computed in one step; found from the shards if left out
-    #[arg(long, env)]
-    max_batch_prefill_tokens: Option<usize>,
-    /// KV cache size, in tokens; found from the memory if left out
-    #[arg(long, env)]
-    max_batch_total_tokens: Option<usize>,
-    /// Most sequences that run at once; found from the shards if left out
-    #[arg(long, env)]
-    max_batch_size: Option<usize>,
-    /// Most sequences of one OpenAI call: prompts times `n`
-    #[arg(long, env, default_value_t = 4)]
-    max_client_batch_size: usize,
-    /// Largest request body, in bytes
-    #[arg(long, env, default_value_t = 2_000_000)]
-    payload_limit: usize,
-    /// Threads that tokenise prompts
-    #[arg(long, env, default_value_t = 2)]
-    validation_workers: usize,
-    /// Let requests ask for the logprobs of their prompts
-    #[arg(long, env)]
-    enable_prefill_logprobs: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -154,27 +113,6 @@ struct ServerFlags {
     otlp_service_name: String,
 }
 
-/// Known flags whose features do not exist. Any value but the default is refused.
-#[derive(Debug, clap::Args)]
-struct UnsupportedFlags {
-    #[arg(long, env, hide = true, default_value_t = DEFAULT_WAITING_SERVED_RATIO)]
-    waiting_served_ratio: f32,
-    #[arg(long, env, hide = true, default_value_t = DEFAULT_MAX_WAITING_TOKENS)]
-    max_waiting_tokens: usize,
-    #[arg(long, env, hide = true, default_value_t = DEFAULT_MAX_IMAGE_FETCH_SIZE)]
-    max_image_fetch_size: usize,
-    #[arg(long, env, hide = true)]
-    trust_remote_code: bool,
-    #[arg(long, env, hide = true)]
-    otlp_endpoint: Option<String>,
-    #[arg(long, env, hide = true)]
-    ngrok: bool,
-    #[arg(long, env, hide = true, hide_env_values = true)]
-    ngrok_authtoken: Option<String>,
-    #[arg(long, env, hide = true)]
-    ngrok_edge: Option<String>,
-}
-
 // === impl CliError ===
 
 impl CliError {
@@ -210,63 +148,6 @@ fn read_config(path: &Path) -> Result<RouterConfig, CliError> {
     let unusable = |reason: String| CliError::new(format!("cannot read `{}`: {reason}", path.display()), hint);
     let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| unusable(error.to_string()))
-}
-
-// === impl UnsupportedFlags ===
-
-impl UnsupportedFlags {
-    fn check(&self) -> Result<(), CliError> {
-        let given = [
-            ("--waiting-served-ratio", self.waiting_served_ratio != DEFAULT_WAITING_SERVED_RATIO),
-            ("--max-waiting-tokens", self.max_waiting_tokens != DEFAULT_MAX_WAITING_TOKENS),
-            ("--max-image-fetch-size", self.max_image_fetch_size != DEFAULT_MAX_IMAGE_FETCH_SIZE),
-            ("--trust-remote-code", self.trust_remote_code),
-            ("--otlp-endpoint", self.otlp_endpoint.is_some()),
-            ("--ngrok", self.ngrok),
-            ("--ngrok-authtoken", self.ngrok_authtoken.is_some()),
-            ("--ngrok-edge", self.ngrok_edge.is_some()),
-        ];
-        match given.iter().find(|(_, given)| *given) {
-            Some((flag, _)) => Err(CliError::new(
-                format!("`{flag}` is not supported by this server"),
-                format!("Start without `{flag}` and without its environment variable."),
-            )),
-            None => Ok(()),
-        }
-    }
-}
-
-// === impl LimitFlags ===
-
-impl LimitFlags {
-    fn resolve(self) -> Result<Limits, CliError> {
-        let positive = [
-            ("--max-concurrent-requests", self.max_concurrent_requests),
-            ("--max-best-of", self.max_best_of),
-            ("--max-client-batch-size", self.max_client_batch_size),
-            ("--payload-limit", self.payload_limit),
-            ("--validation-workers", self.validation_workers),
-            ("--max-batch-size", self.max_batch_size.unwrap_or(1)),
-        ];
-        if let Some((flag, _)) = positive.iter().find(|(_, value)| *value == 0) {
-            return Err(CliError::new(format!("`{flag} 0` would serve no request"), "Give at least 1."));
-        }
-        Ok(Limits {
-            max_concurrent_requests: self.max_concurrent_requests,
-            max_best_of: self.max_best_of,
-            max_stop_sequences: self.max_stop_sequences,
-            max_top_n_tokens: self.max_top_n_tokens,
-            max_input_tokens: self.max_input_tokens,
-            max_total_tokens: self.max_total_tokens,
-            max_batch_prefill_tokens: self.max_batch_prefill_tokens,
-            max_batch_total_tokens: self.max_batch_total_tokens,
-            max_batch_size: self.max_batch_size,
-            max_client_batch_size: self.max_client_batch_size,
-            payload_limit: self.payload_limit,
-            validation_workers: self.validation_workers,
-            enable_prefill_logprobs: self.enable_prefill_logprobs,
-        })
-    }
 }
 
 // === impl ServerFlags ===

@@ -9,6 +9,7 @@ use std::time::Duration;
 use text_generation_protocol::config::RouterConfig;
 use text_generation_protocol::control::PreparedModel;
 use tokio::sync::watch;
+use tokio::task::JoinError;
 
 use super::AppError;
 use super::control::Control;
@@ -17,7 +18,7 @@ use crate::drain::Cause;
 use crate::engine::{self, Engine, EngineLimits, EngineSetup, Geometry};
 use crate::http::{ModelCard, Readiness, Serving};
 use crate::model::ModelConfig;
-use crate::queue::{Admission, Vocabulary};
+use crate::queue::{Admission, Prompts, Vocabulary};
 use crate::shard::{ShardError, ShardGroup};
 use crate::telemetry::Metrics;
 use crate::text::{EncodePool, Tokenizer};
@@ -103,19 +104,21 @@ async fn start(
     readiness.send_replace(Readiness::Ready(serving.clone()));
     tracing::info!(model_id = model.model_id, ?limits, "Connected");
     tokio::select! {
-        outcome = &mut running => {
-            let cause = match outcome {
-                Ok(Ok(())) => return Ok(()),
-                Ok(Err(error)) => error.to_string(),
-                Err(error) => format!("the engine broke off: {error}"),
-            };
-            // The port stays open: clients learn the cause, and whoever supervises decides.
-            tracing::error!(cause, "the engine has stopped");
-            readiness.send_replace(Readiness::Failed(cause.into()));
-        },
+        outcome = &mut running => report_end(outcome, readiness),
         () = watch_health(&group, readiness, &serving) => {}
     }
     Ok(())
+}
+
+/// Shows why the engine ended. The port stays open: clients learn the cause, and whoever supervises decides.
+fn report_end(outcome: Result<Result<(), ShardError>, JoinError>, readiness: &watch::Sender<Readiness>) {
+    let cause = match outcome {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(error) => format!("the engine broke off: {error}"),
+    };
+    tracing::error!(cause, "the engine has stopped");
+    readiness.send_replace(Readiness::Failed(cause.into()));
 }
 
 fn serving(
@@ -127,7 +130,8 @@ fn serving(
 ) -> Serving {
     let vocabulary = Vocabulary::of(&files.tokenizer, group.info().vocab_size);
     let encoder = EncodePool::new(files.tokenizer.clone(), config.limits.validation_workers);
-    let admission = Admission::new(config.limits.clone(), vocabulary, encoder, files.template, engine, metrics.clone());
+    let prompts = Prompts { encoder, template: files.template, vocabulary };
+    let admission = Admission::new(config.limits.clone(), prompts, engine, metrics.clone());
     let card = ModelCard {
         id: model.model_id.clone(),
         sha: model.revision_sha.clone(),

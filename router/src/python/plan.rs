@@ -135,16 +135,18 @@ impl NewSequence {
 
 impl From<v1::Sampling> for Sampling {
     fn from(sampling: v1::Sampling) -> Self {
+        let v1::Sampling { temperature, top_k, top_p, typical_p, .. } = sampling;
+        let v1::Sampling { repetition_penalty, frequency_penalty, presence_penalty, seed, top_n, .. } = sampling;
         Self {
-            temperature: sampling.temperature,
-            top_k: sampling.top_k,
-            top_p: sampling.top_p,
-            typical_p: sampling.typical_p,
-            repetition_penalty: sampling.repetition_penalty,
-            frequency_penalty: sampling.frequency_penalty,
-            presence_penalty: sampling.presence_penalty,
-            seed: sampling.seed,
-            top_n: sampling.top_n,
+            temperature,
+            top_k,
+            top_p,
+            typical_p,
+            repetition_penalty,
+            frequency_penalty,
+            presence_penalty,
+            seed,
+            top_n,
         }
     }
 }

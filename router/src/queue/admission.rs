@@ -8,34 +8,21 @@ use text_generation_protocol::config::Limits;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use uuid::Uuid;
 
-use super::{Entry, Generation};
-use crate::chat::ChatTemplate;
+use super::{Entry, Generation, Prompts};
 use crate::engine::{Engine, EngineLimits};
 use crate::error::Error;
 use crate::request::validate::{self, SMALLEST_TEMPERATURE};
-use crate::request::{ChatInput, Input, Request};
+use crate::request::{ChatInput, Request};
 use crate::telemetry::Metrics;
-use crate::text::{EncodePool, Tokenizer};
 
 /// The door of the server.
 #[derive(Debug)]
 pub struct Admission {
     places: Arc<Semaphore>,
     limits: Limits,
-    vocabulary: Vocabulary,
-    encoder: EncodePool,
-    template: Option<Arc<ChatTemplate>>,
+    prompts: Prompts,
     engine: Engine,
     metrics: Arc<Metrics>,
-}
-
-/// What bounds a prompt before it is tokenised.
-#[derive(Debug, Clone, Copy)]
-pub struct Vocabulary {
-    /// Token ids are below this.
-    pub size: u32,
-    /// No token stands for more bytes of text.
-    pub longest_token: usize,
 }
 
 /// The places of one call.
@@ -45,36 +32,13 @@ pub struct Places {
     received: Instant,
 }
 
-/// A prompt as token ids, with the length of its text.
-struct Prompt {
-    tokens: Vec<u32>,
-    characters: usize,
-}
-
-// === impl Vocabulary ===
-
-impl Vocabulary {
-    /// Measures a tokenizer's vocabulary; `size` is the width of the model's embedding.
-    pub fn of(tokenizer: &Tokenizer, size: u32) -> Self {
-        let vocabulary = tokenizer.inner().get_vocab(true);
-        Self { size, longest_token: vocabulary.keys().map(String::len).max().unwrap_or(1) }
-    }
-}
-
 // === impl Admission ===
 
 impl Admission {
     /// A door in front of this engine.
-    pub fn new(
-        limits: Limits,
-        vocabulary: Vocabulary,
-        encoder: EncodePool,
-        template: Option<Arc<ChatTemplate>>,
-        engine: Engine,
-        metrics: Arc<Metrics>,
-    ) -> Self {
+    pub fn new(limits: Limits, prompts: Prompts, engine: Engine, metrics: Arc<Metrics>) -> Self {
         let places = Arc::new(Semaphore::new(limits.max_concurrent_requests));
-        Self { places, limits, vocabulary, encoder, template, engine, metrics }
+        Self { places, limits, prompts, engine, metrics }
     }
 
     /// The configured limits on what clients may ask for.
@@ -139,6 +103,14 @@ impl Admission {
         outcome.inspect_err(|error| self.metrics.refused(error))
     }
 
+    /// The prompt of a conversation, as the model's chat template writes it.
+    ///
+    /// # Errors
+    /// `Template` when the model has no template, or when it refuses the conversation.
+    pub async fn render(&self, chat: ChatInput) -> Result<String, Error> {
+        self.prompts.render(chat).await
+    }
+
     async fn admit(&self, places: Places, requests: Vec<Request>) -> Result<Vec<Generation>, Error> {
         let Places { permits, received } = places;
         if permits.len() != requests.len() {
@@ -161,11 +133,7 @@ impl Admission {
     ) -> Result<(Entry, Generation), Error> {
         let engine = self.engine.limits();
         validate::parameters(&request, &self.limits, &engine)?;
-        let input = std::mem::replace(&mut request.input, Input::Tokens(Vec::new()));
-        let mut prompt = self.prompt(input, &request).await?;
-        if let Some(keep) = request.truncate {
-            prompt.tokens.drain(..prompt.tokens.len().saturating_sub(keep));
-        }
+        let prompt = self.prompts.of(&mut request, engine.max_input_tokens).await?;
         let max_new_tokens = validate::lengths(&request, prompt.tokens.len(), &engine)?;
         self.metrics.request_input_length.observe(prompt.tokens.len() as f64);
         self.metrics.request_max_new_tokens.observe(f64::from(max_new_tokens));
@@ -199,60 +167,6 @@ impl Admission {
             queued,
         };
         Ok((entry, generation))
-    }
-
-    async fn prompt(&self, input: Input, request: &Request) -> Result<Prompt, Error> {
-        let (text, add_special_tokens) = match input {
-            Input::Tokens(tokens) => return self.checked_ids(tokens, request.spelling.input),
-            Input::Text(text) => (text, true),
-            // The template writes the special tokens itself.
-            Input::Chat(chat) => (self.render(chat).await?, false),
-        };
-        let field = request.spelling.input;
-        if request.truncate.is_none() {
-            self.check_bytes(&text, field)?;
-        }
-        let characters = text.chars().count();
-        let encoded = self.encoder.encode(text, add_special_tokens).await;
-        let tokens = encoded.map_err(|error| Error::invalid(field, error.to_string()))?;
-        if tokens.is_empty() {
-            return Err(Error::invalid(field, format!("`{field}` cannot be empty")));
-        }
-        Ok(Prompt { tokens, characters })
-    }
-
-    /// The prompt of a conversation, as the model's chat template writes it.
-    ///
-    /// # Errors
-    /// `Template` when the model has no template, or when it refuses the conversation.
-    pub async fn render(&self, chat: ChatInput) -> Result<String, Error> {
-        let Some(template) = self.template.clone() else {
-            return Err(Error::Template("the model has no chat template; use `/generate` or `/v1/completions`".into()));
-        };
-        let rendered = tokio::task::spawn_blocking(move || template.render(&chat)).await;
-        rendered
-            .map_err(|error| Error::Internal(error.to_string().into()))?
-            .map_err(|error| Error::Template(error.to_string().into()))
-    }
-
-    /// Refuses a text that cannot fit whatever its tokens are, before the work of finding them.
-    fn check_bytes(&self, text: &str, field: &'static str) -> Result<(), Error> {
-        let most = self.engine.limits().max_input_tokens;
-        let least = text.len() / self.vocabulary.longest_token.max(1);
-        if least <= most {
-            return Ok(());
-        }
-        let bytes = text.len();
-        let message = format!("`{field}` must have less than {most} tokens. Given: {bytes} bytes, at least {least}");
-        Err(Error::invalid(field, message))
-    }
-
-    fn checked_ids(&self, tokens: Vec<u32>, field: &'static str) -> Result<Prompt, Error> {
-        let size = self.vocabulary.size;
-        match tokens.iter().find(|&&id| id >= size) {
-            Some(id) => Err(Error::invalid(field, format!("`{field}` token ids must be < {size}. Given: {id}"))),
-            None => Ok(Prompt { tokens, characters: 0 }),
-        }
     }
 }
 

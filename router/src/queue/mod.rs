@@ -3,9 +3,11 @@
 mod admission;
 mod entry;
 mod generation;
+mod prompts;
 mod waiting;
 
-pub use admission::{Admission, Places, Vocabulary};
+pub use admission::{Admission, Places};
 pub use entry::Entry;
 pub use generation::{Generation, reason_name};
+pub use prompts::{Prompts, Vocabulary};
 pub use waiting::WaitingQueue;

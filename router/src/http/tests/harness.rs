@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::event::{Done, Event, FinishReason, PromptToken, Timings, Token, TokenEvent};
 use crate::http::{HttpConfig, ModelCard, Readiness, Server, Serving, router};
 use crate::model::SamplingDefaults;
-use crate::queue::{Admission, Entry, Vocabulary};
+use crate::queue::{Admission, Entry, Prompts, Vocabulary};
 use crate::telemetry::Metrics;
 use crate::text::{EncodePool, StopMatcher, Tokenizer};
 
@@ -110,13 +110,14 @@ pub fn harness(settings: Settings) -> Harness {
     let metrics = Arc::new(Metrics::new(&limits).unwrap());
     let vocabulary = Vocabulary::of(&tokenizer, 257);
     let encoder = EncodePool::new(tokenizer.clone(), 1);
+    let prompts = Prompts { encoder, template, vocabulary };
     let config = HttpConfig {
         api_key: settings.api_key.map(str::to_owned),
         cors_allow_origin: Vec::new(),
         payload_limit: settings.limits.payload_limit,
         compute_type: "test".into(),
     };
-    let admission = Admission::new(settings.limits, vocabulary, encoder, template, engine, metrics.clone());
+    let admission = Admission::new(settings.limits, prompts, engine, metrics.clone());
     let model = ModelCard {
         id: "demo".into(),
         sha: Some("abc".into()),
