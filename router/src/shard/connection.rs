@@ -62,12 +62,17 @@ impl Connection {
 
     /// Waits until the weights are loaded.
     pub(super) async fn wait_loaded(&self, status: impl Fn(String)) -> Result<(), ShardError> {
+        let mut told = None;
         loop {
             let health = self.health().await?;
             if matches!(health.state(), ShardState::Loaded | ShardState::Ready) {
                 return Ok(());
             }
-            status(format!("shard {}: {}", self.rank, health.detail));
+            // Only what is new: ranks that load together would talk over each other.
+            if told.as_ref() != Some(&health.detail) {
+                status(format!("shard {}: {}", self.rank, health.detail));
+                told = Some(health.detail);
+            }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
