@@ -14,6 +14,8 @@ const DEFAULT_SOCKET: &str = "/tmp/text-generation-server-0";
 const DEFAULT_WAITING_SERVED_RATIO: f32 = 1.2;
 const DEFAULT_MAX_WAITING_TOKENS: usize = 20;
 const DEFAULT_MAX_IMAGE_FETCH_SIZE: usize = 1 << 30;
+const DEFAULT_PROMETHEUS_PORT: u16 = 9000;
+const DEFAULT_OTLP_SERVICE_NAME: &str = "text-generation-inference.router";
 /// Seconds that running requests may go on after SIGTERM.
 const DEFAULT_GRACEFUL_TERMINATION_TIMEOUT: u64 = 90;
 
@@ -140,18 +142,12 @@ struct ServerFlags {
     /// Value of the `x-compute-type` header
     #[arg(long, env, default_value = "gpu+optimized")]
     compute_type: String,
-    /// Has no effect: `/metrics` is on the main port
-    #[arg(long, env, default_value_t = 9000)]
-    prometheus_port: u16,
     /// Has no effect: nothing is reported to anybody
     #[arg(long, env, default_value = "on", value_parser = ["on", "off", "no-stack"])]
     usage_stats: String,
-    /// Has no effect: there is no grammar support yet
+    /// Has no effect: there are no grammars yet, so nothing is to be disabled
     #[arg(long, env)]
     disable_grammar_support: bool,
-    /// Has no effect without `--otlp-endpoint`
-    #[arg(long, env, default_value = "text-generation-inference.router")]
-    otlp_service_name: String,
 }
 
 /// Known flags whose features do not exist. Any value but the default is refused.
@@ -165,8 +161,12 @@ struct UnsupportedFlags {
     max_image_fetch_size: usize,
     #[arg(long, env, hide = true)]
     trust_remote_code: bool,
+    #[arg(long, env, hide = true, default_value_t = DEFAULT_PROMETHEUS_PORT)]
+    prometheus_port: u16,
     #[arg(long, env, hide = true)]
     otlp_endpoint: Option<String>,
+    #[arg(long, env, hide = true, default_value = DEFAULT_OTLP_SERVICE_NAME)]
+    otlp_service_name: String,
     #[arg(long, env, hide = true)]
     ngrok: bool,
     #[arg(long, env, hide = true, hide_env_values = true)]
@@ -216,19 +216,24 @@ fn read_config(path: &Path) -> Result<RouterConfig, CliError> {
 
 impl UnsupportedFlags {
     fn check(&self) -> Result<(), CliError> {
+        let batching = "requests join at every step";
+        let ngrok = "there is no tunnel through ngrok; run the ngrok client beside the server";
+        let otlp = "traces are not sent anywhere";
         let given = [
-            ("--waiting-served-ratio", self.waiting_served_ratio != DEFAULT_WAITING_SERVED_RATIO),
-            ("--max-waiting-tokens", self.max_waiting_tokens != DEFAULT_MAX_WAITING_TOKENS),
-            ("--max-image-fetch-size", self.max_image_fetch_size != DEFAULT_MAX_IMAGE_FETCH_SIZE),
-            ("--trust-remote-code", self.trust_remote_code),
-            ("--otlp-endpoint", self.otlp_endpoint.is_some()),
-            ("--ngrok", self.ngrok),
-            ("--ngrok-authtoken", self.ngrok_authtoken.is_some()),
-            ("--ngrok-edge", self.ngrok_edge.is_some()),
+            ("--waiting-served-ratio", self.waiting_served_ratio != DEFAULT_WAITING_SERVED_RATIO, batching),
+            ("--max-waiting-tokens", self.max_waiting_tokens != DEFAULT_MAX_WAITING_TOKENS, batching),
+            ("--max-image-fetch-size", self.max_image_fetch_size != DEFAULT_MAX_IMAGE_FETCH_SIZE, "no image is fetched"),
+            ("--trust-remote-code", self.trust_remote_code, "no code of a model folder is run"),
+            ("--prometheus-port", self.prometheus_port != DEFAULT_PROMETHEUS_PORT, "`/metrics` is on the main port"),
+            ("--otlp-endpoint", self.otlp_endpoint.is_some(), otlp),
+            ("--otlp-service-name", self.otlp_service_name != DEFAULT_OTLP_SERVICE_NAME, otlp),
+            ("--ngrok", self.ngrok, ngrok),
+            ("--ngrok-authtoken", self.ngrok_authtoken.is_some(), ngrok),
+            ("--ngrok-edge", self.ngrok_edge.is_some(), ngrok),
         ];
-        match given.iter().find(|(_, given)| *given) {
-            Some((flag, _)) => Err(CliError::new(
-                format!("`{flag}` is not supported by this server"),
+        match given.iter().find(|(_, given, _)| *given) {
+            Some((flag, _, reason)) => Err(CliError::new(
+                format!("`{flag}` is not available yet: {reason}"),
                 format!("Start without `{flag}` and without its environment variable."),
             )),
             None => Ok(()),
@@ -308,3 +313,7 @@ impl ServerFlags {
         })
     }
 }
+
+#[cfg(test)]
+#[path = "cli_tests.rs"]
+mod tests;

@@ -77,9 +77,15 @@ async fn a_line_longer_than_memory_allows_comes_in_pieces() {
 
 #[tokio::test(flavor = "current_thread")]
 async fn the_router_is_passed_through_and_the_preparation_reports_progress() {
-    let (lines, progress, _) = relayed(Role::Router, true, &[LINE.as_bytes(), b"\nplain\n"]).await;
-    assert_eq!(lines, [format!("{LINE}\n"), "plain\n".to_owned()]);
+    let printed: [&[u8]; 2] = [LINE.as_bytes(), b"\nError: no port\n"];
+    let (lines, progress, _) = relayed(Role::Router, false, &printed).await;
+    assert_eq!(lines, [format!("{LINE}\n"), "Error: no port\n".to_owned()]);
     assert!(progress.is_empty());
+    let (lines, _, cause) = relayed(Role::Router, true, &printed).await;
+    assert_eq!(lines[0], format!("{LINE}\n"));
+    let record: serde_json::Value = serde_json::from_str(&lines[1]).unwrap();
+    assert_eq!((&record["level"], &record["message"]), (&"ERROR".into(), &"Error: no port".into()));
+    assert_eq!(cause.as_deref(), Some("Error: no port"));
     let info = LINE.replace("warning", "INFO");
     let (_, progress, _) = relayed(Role::Prepare, false, &[info.as_bytes(), b"\nplain\n", LINE.as_bytes()]).await;
     assert_eq!(progress, ["slow disk"]);

@@ -15,27 +15,19 @@ use crate::error::Error;
 use crate::request::validate::{self, SMALLEST_TEMPERATURE};
 use crate::request::{ChatInput, Input, Request};
 use crate::telemetry::Metrics;
-use crate::text::{EncodePool, Tokenizer};
+use crate::text::{EncodePool, TokenSpan};
 
 /// The door of the server.
 #[derive(Debug)]
 pub struct Admission {
     places: Arc<Semaphore>,
     limits: Limits,
-    vocabulary: Vocabulary,
+    /// Token ids are below this.
+    vocabulary_size: usize,
     encoder: EncodePool,
     template: Option<Arc<ChatTemplate>>,
     engine: Engine,
     metrics: Arc<Metrics>,
-}
-
-/// What bounds a prompt before it is tokenised.
-#[derive(Debug, Clone, Copy)]
-pub struct Vocabulary {
-    /// Token ids are below this.
-    pub size: u32,
-    /// No token stands for more bytes of text.
-    pub longest_token: usize,
 }
 
 /// The places of one call.
@@ -51,30 +43,22 @@ struct Prompt {
     characters: usize,
 }
 
-// === impl Vocabulary ===
-
-impl Vocabulary {
-    /// Measures a tokenizer's vocabulary; `size` is the width of the model's embedding.
-    pub fn of(tokenizer: &Tokenizer, size: u32) -> Self {
-        let vocabulary = tokenizer.inner().get_vocab(true);
-        Self { size, longest_token: vocabulary.keys().map(String::len).max().unwrap_or(1) }
-    }
-}
-
 // === impl Admission ===
 
 impl Admission {
-    /// A door in front of this engine.
+    /// A door in front of this engine. `embeddings` is how many token ids the model knows.
     pub fn new(
         limits: Limits,
-        vocabulary: Vocabulary,
+        embeddings: u32,
         encoder: EncodePool,
         template: Option<Arc<ChatTemplate>>,
         engine: Engine,
         metrics: Arc<Metrics>,
     ) -> Self {
         let places = Arc::new(Semaphore::new(limits.max_concurrent_requests));
-        Self { places, limits, vocabulary, encoder, template, engine, metrics }
+        // A model's vocabulary may be padded beyond its tokenizer's: those ids mean nothing.
+        let vocabulary_size = encoder.tokenizer().vocabulary_size().min(embeddings as usize);
+        Self { places, limits, vocabulary_size, encoder, template, engine, metrics }
     }
 
     /// The configured limits on what clients may ask for.
@@ -235,10 +219,19 @@ impl Admission {
             .map_err(|error| Error::Template(error.to_string().into()))
     }
 
+    /// The tokens of a text and what each stands for, as `/tokenize` shows them.
+    ///
+    /// # Errors
+    /// `Invalid` when the text cannot be tokenised.
+    pub async fn tokens(&self, text: String, add_special_tokens: bool) -> Result<Vec<TokenSpan>, Error> {
+        let spans = self.encoder.encode_spans(text, add_special_tokens).await;
+        self.counted(spans.map_err(|error| Error::invalid("inputs", error.to_string())))
+    }
+
     /// Refuses a text that cannot fit whatever its tokens are, before the work of finding them.
     fn check_bytes(&self, text: &str, field: &'static str) -> Result<(), Error> {
         let most = self.engine.limits().max_input_tokens;
-        let least = text.len() / self.vocabulary.longest_token.max(1);
+        let least = self.encoder.tokenizer().min_tokens(text);
         if least <= most {
             return Ok(());
         }
@@ -248,8 +241,8 @@ impl Admission {
     }
 
     fn checked_ids(&self, tokens: Vec<u32>, field: &'static str) -> Result<Prompt, Error> {
-        let size = self.vocabulary.size;
-        match tokens.iter().find(|&&id| id >= size) {
+        let size = self.vocabulary_size;
+        match tokens.iter().find(|&&id| id as usize >= size) {
             Some(id) => Err(Error::invalid(field, format!("`{field}` token ids must be < {size}. Given: {id}"))),
             None => Ok(Prompt { tokens, characters: 0 }),
         }

@@ -5,7 +5,7 @@ mod entry;
 mod generation;
 mod waiting;
 
-pub use admission::{Admission, Places, Vocabulary};
+pub use admission::{Admission, Places};
 pub use entry::Entry;
 pub use generation::{Generation, reason_name};
 pub use waiting::WaitingQueue;

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::event::{Done, Event, FinishReason, PromptToken, Timings, Token, TokenEvent};
 use crate::http::{HttpConfig, ModelCard, Readiness, Server, Serving, router};
 use crate::model::SamplingDefaults;
-use crate::queue::{Admission, Entry, Vocabulary};
+use crate::queue::{Admission, Entry};
 use crate::telemetry::Metrics;
 use crate::text::{EncodePool, StopMatcher, Tokenizer};
 
@@ -108,7 +108,6 @@ pub fn harness(settings: Settings) -> Harness {
         }
     });
     let metrics = Arc::new(Metrics::new(&limits).unwrap());
-    let vocabulary = Vocabulary::of(&tokenizer, 257);
     let encoder = EncodePool::new(tokenizer.clone(), 1);
     let config = HttpConfig {
         api_key: settings.api_key.map(str::to_owned),
@@ -116,13 +115,13 @@ pub fn harness(settings: Settings) -> Harness {
         payload_limit: settings.limits.payload_limit,
         compute_type: "test".into(),
     };
-    let admission = Admission::new(settings.limits, vocabulary, encoder, template, engine, metrics.clone());
+    let admission = Admission::new(settings.limits, 257, encoder, template, engine, metrics.clone());
     let model = ModelCard {
         id: "demo".into(),
         sha: Some("abc".into()),
         pipeline_tag: settings.pipeline_tag.map(str::to_owned),
     };
-    let serving = Arc::new(Serving { admission, model, defaults: settings.defaults, tokenizer, metrics });
+    let serving = Arc::new(Serving { admission, model, defaults: settings.defaults, metrics });
     let (readiness, observed) = watch::channel(Readiness::Ready(serving.clone()));
     Harness { router: router(Server::new(config, observed)).unwrap(), readiness, serving }
 }
