@@ -67,8 +67,13 @@ class Client:
     def open(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Stream:
         """Sends a request and returns when the response's headers are there."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_SECONDS)
-        connection.request(method, path, body, headers)
-        return Stream(connection, connection.getresponse())
+        try:
+            connection.request(method, path, body, headers)
+            return Stream(connection, connection.getresponse())
+        except BaseException:
+            # An error keeps its frames, and so the connection: the server would go on generating for nobody.
+            connection.close()
+            raise
 
     def request(
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None

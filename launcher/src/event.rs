@@ -41,7 +41,7 @@ impl fmt::Display for Role {
         match self {
             Self::Router => out.write_str("router"),
             Self::Prepare => out.write_str("prepare"),
-            Self::Shard(rank) => write!(out, "shard{{rank={rank}}}"),
+            Self::Shard(rank) => write!(out, "shard {rank}"),
         }
     }
 }

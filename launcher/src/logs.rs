@@ -1,6 +1,7 @@
 //! One stream of log lines from all processes, on standard output. Owns how a child's pipe becomes lines and how lines
 //! reach the output. Children write JSON lines; anything else they print (tracebacks, messages of C++ libraries) is
-//! passed on too. The router formats its own lines, so they go through unchanged. Knows nothing of why processes end.
+//! passed on too. The router formats its own lines, so they go through unchanged; where JSON was asked for, what is no
+//! record becomes one. Knows nothing of why processes end.
 
 pub mod record;
 pub mod tail;
@@ -84,9 +85,13 @@ impl Printer {
     /// Pass a child's line on. Waits while the output is full.
     async fn relay(&self, role: Role, line: &str, record: Option<Record>) {
         let text = match (role, record) {
-            (Role::Router, _) => format!("{line}\n"),
+            (Role::Router, Some(_)) => format!("{line}\n"),
+            (Role::Router, None) if !self.json => format!("{line}\n"),
             (_, Some(record)) => record.render(Some(role), self.json),
-            (_, None) => Record::own(Severity::Info, line).render(Some(role), self.json),
+            (_, None) => {
+                let severity = if line.starts_with(tail::REFUSAL) { Severity::Error } else { Severity::Info };
+                Record::own(severity, line).render(Some(role), self.json)
+            }
         };
         // Fails only when the writing thread is gone, which outlives every child.
         let _gone = self.lines.send(text).await;

@@ -86,9 +86,9 @@ mod tests {
     #[test]
     fn one_line_names_the_child_its_end_and_the_cause() {
         let text = explain(&failure(256, Some("Error: no such tensor"), &[]));
-        assert_eq!(text, "Error: shard{rank=2} ended with exit status 1: no such tensor");
+        assert_eq!(text, "Error: shard 2 ended with exit status 1: no such tensor");
         let killed = explain(&failure(9, None, &[]));
-        assert!(killed.starts_with("Error: shard{rank=2} ended with signal 9 (SIGKILL"), "{killed}");
+        assert!(killed.starts_with("Error: shard 2 ended with signal 9 (SIGKILL"), "{killed}");
         assert!(explain(&failure(11, None, &[])).contains("signal 11 (SIGSEGV)"));
     }
 

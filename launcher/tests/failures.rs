@@ -25,10 +25,10 @@ fn the_first_shard_that_fails_is_named_with_its_cause() {
         fi"#;
     let farewell = ("ROUTER_TERM", "sleep 0.2; echo clients answered; exit 0");
     let (stand, ended) = fails(&[("SHARD", shard), farewell], &["--num-shard", "2"]);
-    let expected = "Error: shard{rank=1} ended with exit status 3: out of memory; OutOfMemoryError: 3 GB";
+    let expected = "Error: shard 1 ended with exit status 3: out of memory; OutOfMemoryError: 3 GB";
     assert_eq!(ended.last_line(), expected);
     ended.position("clients answered");
-    ended.position("shard{rank=0}: told to end");
+    ended.position("shard 0: told to end");
     assert!(!is_alive(stand.read("pid-0").trim()));
 }
 
@@ -36,10 +36,10 @@ fn the_first_shard_that_fails_is_named_with_its_cause() {
 fn a_traceback_and_a_signal_are_reported() {
     let shard = "printf 'Traceback:\\n  File x\\nValueError: bad shape\\n' >&2; exit 1";
     let (_, ended) = fails(&[("SHARD", shard)], &[]);
-    assert_eq!(ended.last_line(), "Error: shard{rank=0} ended with exit status 1: ValueError: bad shape");
+    assert_eq!(ended.last_line(), "Error: shard 0 ended with exit status 1: ValueError: bad shape");
     assert!(ended.complaint.contains("  Traceback:"), "{}", ended.complaint);
     let (_, ended) = fails(&[("SHARD", "kill -KILL $$")], &[]);
-    assert!(ended.last_line().starts_with("Error: shard{rank=0} ended with signal 9"), "{}", ended.complaint);
+    assert!(ended.last_line().starts_with("Error: shard 0 ended with signal 9"), "{}", ended.complaint);
 }
 
 #[test]

@@ -26,9 +26,9 @@ fn children_start_in_order_and_end_in_order() {
     assert_eq!(ended.complaint, "");
     assert!(ended.position("3f2a91c0ffee") < ended.position("started router"));
     assert!(ended.position("started router") < ended.position("started prepare"));
-    assert!(ended.position("prepare: prepare started") < ended.position("started shard{rank=0}"));
-    assert!(ended.position("router drained") < ended.position("shard{rank=0}: told to end"));
-    assert!(ended.position("router drained") < ended.position("shard{rank=1}: told to end"));
+    assert!(ended.position("prepare: prepare started") < ended.position("started shard 0"));
+    assert!(ended.position("router drained") < ended.position("shard 0: told to end"));
+    assert!(ended.position("router drained") < ended.position("shard 1: told to end"));
     ended.position("mode of config 600");
     ended.position("mode of folder 700");
     assert_eq!(stand.leftovers(), 0);

@@ -99,18 +99,12 @@ struct ServerFlags {
     /// Value of the `x-compute-type` header
     #[arg(long, env, default_value = "gpu+optimized")]
     compute_type: String,
-    /// Has no effect: `/metrics` is on the main port
-    #[arg(long, env, default_value_t = 9000)]
-    prometheus_port: u16,
     /// Has no effect: nothing is reported to anybody
     #[arg(long, env, default_value = "on", value_parser = ["on", "off", "no-stack"])]
     usage_stats: String,
-    /// Has no effect: there is no grammar support yet
+    /// Has no effect: there are no grammars yet, so nothing is to be disabled
     #[arg(long, env)]
     disable_grammar_support: bool,
-    /// Has no effect without `--otlp-endpoint`
-    #[arg(long, env, default_value = "text-generation-inference.router")]
-    otlp_service_name: String,
 }
 
 // === impl CliError ===
@@ -189,3 +183,7 @@ impl ServerFlags {
         })
     }
 }
+
+#[cfg(test)]
+#[path = "cli_tests.rs"]
+mod tests;

@@ -72,3 +72,24 @@ pub async fn finish_running(readiness: &watch::Sender<Readiness>, deadline: Dura
 pub fn killed_by(signal: i32) -> i32 {
     SIGNAL_EXIT + signal
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_router_that_never_was_ready_has_nothing_to_finish() {
+        let readiness = watch::Sender::new(Readiness::Starting("loading".into()));
+        stop_admitting(&readiness);
+        assert!(matches!(&*readiness.borrow(), Readiness::Failed(cause) if &**cause == "the server is shutting down"));
+        assert!(finish_running(&readiness, Duration::ZERO).await);
+    }
+
+    #[test]
+    fn the_cause_of_a_failure_outlives_the_end_of_the_service() {
+        let readiness = watch::Sender::new(Readiness::Failed("shard 0 is gone".into()));
+        stop_admitting(&readiness);
+        assert!(matches!(&*readiness.borrow(), Readiness::Failed(cause) if &**cause == "shard 0 is gone"));
+        assert_eq!(killed_by(SignalKind::terminate().as_raw_value()), 143);
+    }
+}

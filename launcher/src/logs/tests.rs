@@ -38,13 +38,13 @@ async fn relayed(role: Role, json: bool, pieces: &[&[u8]]) -> (Vec<String>, Vec<
 #[test]
 fn a_record_is_rendered_as_text_and_as_json() {
     let text = Record::parse(LINE).unwrap().render(Some(Role::Shard(1)), false);
-    assert_eq!(text, "2026-01-02T03:04:05Z  WARN shard{rank=1}: slow disk gib=7\n");
+    assert_eq!(text, "2026-01-02T03:04:05Z  WARN shard 1: slow disk gib=7\n");
     let json = Record::parse(LINE).unwrap().render(Some(Role::Prepare), true);
     let expected = r#"{"timestamp":"2026-01-02T03:04:05Z","level":"WARN","message":"slow disk","target":"weights","source":"prepare","gib":7}"#;
     assert_eq!(json.trim_end(), expected);
     let trace = r#"{"timestamp":"T","level":"ERROR","message":"m","exception":"a\nb\n"}"#;
     let text = Record::parse(trace).unwrap().render(Some(Role::Shard(0)), false);
-    assert_eq!(text, "T ERROR shard{rank=0}: m\na\nb\n");
+    assert_eq!(text, "T ERROR shard 0: m\na\nb\n");
     let own = Record::own(Severity::Info, "hello").render(None, false);
     assert!(own.ends_with("Z  INFO hello\n") && own.starts_with("20"), "{own}");
 }
@@ -63,7 +63,7 @@ async fn lines_survive_chunk_borders_any_length_and_bytes_that_are_no_text() {
     let (lines, _, _) = relayed(Role::Shard(0), false, &[head, rest, b"\n", &long, b"\n\xff\xfe end"]).await;
     assert_eq!(lines.len(), 3);
     assert!(lines[0].contains("slow disk gib=7"));
-    assert!(lines[1].len() > 300_000 && lines[1].contains("INFO shard{rank=0}: xxx"));
+    assert!(lines[1].len() > 300_000 && lines[1].contains("INFO shard 0: xxx"));
     assert!(lines[2].contains("\u{fffd}\u{fffd} end"));
 }
 
@@ -77,9 +77,15 @@ async fn a_line_longer_than_memory_allows_comes_in_pieces() {
 
 #[tokio::test(flavor = "current_thread")]
 async fn the_router_is_passed_through_and_the_preparation_reports_progress() {
-    let (lines, progress, _) = relayed(Role::Router, true, &[LINE.as_bytes(), b"\nplain\n"]).await;
-    assert_eq!(lines, [format!("{LINE}\n"), "plain\n".to_owned()]);
+    let printed: [&[u8]; 2] = [LINE.as_bytes(), b"\nError: no port\n"];
+    let (lines, progress, _) = relayed(Role::Router, false, &printed).await;
+    assert_eq!(lines, [format!("{LINE}\n"), "Error: no port\n".to_owned()]);
     assert!(progress.is_empty());
+    let (lines, _, cause) = relayed(Role::Router, true, &printed).await;
+    assert_eq!(lines[0], format!("{LINE}\n"));
+    let record: serde_json::Value = serde_json::from_str(&lines[1]).unwrap();
+    assert_eq!((&record["level"], &record["message"]), (&"ERROR".into(), &"Error: no port".into()));
+    assert_eq!(cause.as_deref(), Some("Error: no port"));
     let info = LINE.replace("warning", "INFO");
     let (_, progress, _) = relayed(Role::Prepare, false, &[info.as_bytes(), b"\nplain\n", LINE.as_bytes()]).await;
     assert_eq!(progress, ["slow disk"]);

@@ -18,7 +18,7 @@ use crate::drain::Cause;
 use crate::engine::{self, Engine, EngineLimits, EngineSetup, Geometry};
 use crate::http::{ModelCard, Readiness, Serving};
 use crate::model::ModelConfig;
-use crate::queue::{Admission, Prompts, Vocabulary};
+use crate::queue::{Admission, Prompts};
 use crate::shard::{ShardError, ShardGroup};
 use crate::telemetry::Metrics;
 use crate::text::{EncodePool, Tokenizer};
@@ -77,10 +77,7 @@ async fn start(
     model: &PreparedModel,
     readiness: &watch::Sender<Readiness>,
 ) -> Result<(), AppError> {
-    let waiting = |reason: String| {
-        tracing::info!(reason, "Not ready");
-        readiness.send_replace(Readiness::Starting(reason.into()));
-    };
+    let waiting = |reason: String| wait_for(readiness, reason);
     waiting("loading the tokenizer".into());
     let files = load(model, config.tokenizer_config_path.as_deref()).await?;
     let group = connect(config, waiting).await?;
@@ -121,6 +118,18 @@ fn report_end(outcome: Result<Result<(), ShardError>, JoinError>, readiness: &wa
     readiness.send_replace(Readiness::Failed(cause.into()));
 }
 
+/// Says what the router waits for; a reason that lasts is logged once.
+fn wait_for(readiness: &watch::Sender<Readiness>, reason: String) {
+    readiness.send_if_modified(|state| {
+        let known = matches!(state, Readiness::Starting(known) if **known == *reason);
+        if !known {
+            tracing::info!(reason, "Not ready");
+            *state = Readiness::Starting(reason.into());
+        }
+        !known
+    });
+}
+
 fn serving(
     config: &RouterConfig,
     model: &PreparedModel,
@@ -128,16 +137,15 @@ fn serving(
     (engine, group): (Engine, &ShardGroup),
     metrics: Arc<Metrics>,
 ) -> Serving {
-    let vocabulary = Vocabulary::of(&files.tokenizer, group.info().vocab_size);
     let encoder = EncodePool::new(files.tokenizer.clone(), config.limits.validation_workers);
-    let prompts = Prompts { encoder, template: files.template, vocabulary };
+    let prompts = Prompts::new(encoder, files.template, group.info().vocab_size);
     let admission = Admission::new(config.limits.clone(), prompts, engine, metrics.clone());
     let card = ModelCard {
         id: model.model_id.clone(),
         sha: model.revision_sha.clone(),
         pipeline_tag: model.pipeline_tag.clone(),
     };
-    Serving { admission, model: card, defaults: files.config.sampling, tokenizer: files.tokenizer, metrics }
+    Serving { admission, model: card, defaults: files.config.sampling, metrics }
 }
 
 /// Keeps readiness honest: a shard that does not answer makes the router unready, and ready again once it does.

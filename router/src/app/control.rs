@@ -1,7 +1,7 @@
 //! The launcher's end of the router's standard input: reasons for not being ready, then the model, then its end.
 
 use text_generation_protocol::control::{ControlMessage, PreparedModel};
-use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader, Lines, Stdin};
 use tokio::sync::watch;
 
 use super::AppError;
@@ -9,8 +9,8 @@ use crate::http::Readiness;
 
 /// The control channel.
 #[derive(Debug)]
-pub struct Control {
-    lines: Lines<BufReader<Stdin>>,
+pub struct Control<R = Stdin> {
+    lines: Lines<BufReader<R>>,
 }
 
 // === impl Control ===
@@ -18,7 +18,13 @@ pub struct Control {
 impl Control {
     /// Reads standard input from now on.
     pub fn open() -> Self {
-        Self { lines: BufReader::new(tokio::io::stdin()).lines() }
+        Self::reading(tokio::io::stdin())
+    }
+}
+
+impl<R: AsyncRead + Unpin> Control<R> {
+    fn reading(input: R) -> Self {
+        Self { lines: BufReader::new(input).lines() }
     }
 
     /// Shows the launcher's reasons until the model is prepared; `None` when the launcher is gone.
@@ -59,5 +65,43 @@ impl Control {
             return Ok(None);
         };
         serde_json::from_str(&line).map(Some).map_err(|error| unusable(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATUS: &str = r#"{"type": "status", "reason": "downloading, 34 %"}"#;
+    const MODEL: &str = r#"{"type": "model", "folder": "/m", "model_id": "demo"}"#;
+
+    fn starting() -> watch::Sender<Readiness> {
+        watch::Sender::new(Readiness::Starting("starting".into()))
+    }
+
+    #[tokio::test]
+    async fn reasons_are_shown_until_the_model_is_named() {
+        let text = format!("{STATUS}\n{MODEL}\n{STATUS}\n");
+        let (readiness, mut control) = (starting(), Control::reading(text.as_bytes()));
+        let model = control.model(&readiness).await.unwrap().unwrap();
+        assert_eq!((model.model_id.as_str(), model.revision_sha), ("demo", None));
+        assert!(matches!(&*readiness.borrow(), Readiness::Starting(reason) if &**reason == "downloading, 34 %"));
+        // A late reason is no reason to end; the end of the input is.
+        control.closed().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_input_is_the_end_of_the_launcher() {
+        let text = format!("{STATUS}\n");
+        assert_eq!(Control::reading(text.as_bytes()).model(&starting()).await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_line_of_another_version_is_refused() {
+        for line in ["no JSON\n", "{\"type\": \"surprise\"}\n"] {
+            let refusal = Control::reading(line.as_bytes()).model(&starting()).await.unwrap_err();
+            assert!(refusal.cause.starts_with("the control channel cannot be read"), "{refusal}");
+            assert!(Control::reading(line.as_bytes()).closed().await.is_err());
+        }
     }
 }

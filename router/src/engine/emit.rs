@@ -89,9 +89,9 @@ impl Emitter {
         self.send(Event::Error(error));
     }
 
-    /// One token of the prompt, decoded alone.
+    /// One token of the prompt, as it stands in the middle of a text.
     pub fn prompt_token(&self, id: u32, logprob: Option<f32>) -> PromptToken {
-        PromptToken { id, text: self.decode_alone(id), logprob }
+        PromptToken { id, text: self.tokenizer.token_text(id), logprob }
     }
 
     /// Reports a generated token. When `end`, or a stop string in the text, makes it the last one, reports the end too
@@ -100,7 +100,7 @@ impl Emitter {
         let special = self.tokenizer.is_special(sampled.id);
         // An end token is no text, even where the tokenizer does not know it as special.
         let hidden = special || end == Some(End::EndToken);
-        let text = if hidden { self.decode_alone(sampled.id) } else { self.detokenizer.push(sampled.id) };
+        let text = if hidden { self.tokenizer.token_text(sampled.id) } else { self.detokenizer.push(sampled.id) };
         let (delta, stop) = self.stops.push(if hidden { "" } else { &text });
         self.generated_tokens += 1;
         self.generated_text.push_str(&delta);
@@ -163,17 +163,10 @@ impl Emitter {
         let candidates = sampled.top_ids.iter().zip(sampled.top_logprobs);
         candidates
             .map(|(&id, &logprob)| {
-                let text = self.decode_alone(id).into();
+                let text = self.tokenizer.token_text(id).into();
                 Token { id, text, logprob, special: self.tokenizer.is_special(id) }
             })
             .collect()
-    }
-
-    fn decode_alone(&self, id: u32) -> String {
-        self.tokenizer.inner().decode(&[id], false).unwrap_or_else(|error| {
-            tracing::warn!(id, %error, "a token cannot be decoded; it is shown as empty text");
-            String::new()
-        })
     }
 
     fn send(&self, event: Event) {

@@ -12,7 +12,6 @@ use crate::error::Error;
 use crate::model::SamplingDefaults;
 use crate::queue::Admission;
 use crate::telemetry::Metrics;
-use crate::text::Tokenizer;
 
 /// Settings of the front end.
 #[derive(Debug, Clone)]
@@ -47,8 +46,6 @@ pub struct Serving {
     pub model: ModelCard,
     /// What its makers recommend when a client does not say.
     pub defaults: SamplingDefaults,
-    /// Its tokenizer.
-    pub tokenizer: Arc<Tokenizer>,
     /// Its metrics.
     pub metrics: Arc<Metrics>,
 }

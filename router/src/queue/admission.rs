@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::request::validate::{self, SMALLEST_TEMPERATURE};
 use crate::request::{ChatInput, Request};
 use crate::telemetry::Metrics;
+use crate::text::TokenSpan;
 
 /// The door of the server.
 #[derive(Debug)]
@@ -109,6 +110,14 @@ impl Admission {
     /// `Template` when the model has no template, or when it refuses the conversation.
     pub async fn render(&self, chat: ChatInput) -> Result<String, Error> {
         self.prompts.render(chat).await
+    }
+
+    /// The tokens of a text and what each stands for, as `/tokenize` shows them.
+    ///
+    /// # Errors
+    /// `Invalid` when the text cannot be tokenised.
+    pub async fn tokens(&self, text: String, add_special_tokens: bool) -> Result<Vec<TokenSpan>, Error> {
+        self.counted(self.prompts.spans(text, add_special_tokens).await)
     }
 
     async fn admit(&self, places: Places, requests: Vec<Request>) -> Result<Vec<Generation>, Error> {

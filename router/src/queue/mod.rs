@@ -9,5 +9,5 @@ mod waiting;
 pub use admission::{Admission, Places};
 pub use entry::Entry;
 pub use generation::{Generation, reason_name};
-pub use prompts::{Prompts, Vocabulary};
+pub use prompts::Prompts;
 pub use waiting::WaitingQueue;

@@ -6,26 +6,15 @@ use std::sync::Arc;
 use crate::chat::ChatTemplate;
 use crate::error::Error;
 use crate::request::{ChatInput, Input, Request};
-use crate::text::{EncodePool, Tokenizer};
+use crate::text::{EncodePool, TokenSpan};
 
 /// Makes prompts.
 #[derive(Debug)]
 pub struct Prompts {
-    /// Tokenises.
-    pub encoder: EncodePool,
-    /// Renders conversations; `None` when the model has no template.
-    pub template: Option<Arc<ChatTemplate>>,
-    /// Bounds texts and token ids.
-    pub vocabulary: Vocabulary,
-}
-
-/// What bounds a prompt before it is tokenised.
-#[derive(Debug, Clone, Copy)]
-pub struct Vocabulary {
+    encoder: EncodePool,
+    template: Option<Arc<ChatTemplate>>,
     /// Token ids are below this.
-    pub size: u32,
-    /// No token stands for more bytes of text.
-    pub longest_token: usize,
+    vocabulary_size: usize,
 }
 
 /// A prompt as token ids, with the length of its text.
@@ -34,19 +23,16 @@ pub(super) struct Prompt {
     pub(super) characters: usize,
 }
 
-// === impl Vocabulary ===
-
-impl Vocabulary {
-    /// Measures a tokenizer's vocabulary; `size` is the width of the model's embedding.
-    pub fn of(tokenizer: &Tokenizer, size: u32) -> Self {
-        let vocabulary = tokenizer.inner().get_vocab(true);
-        Self { size, longest_token: vocabulary.keys().map(String::len).max().unwrap_or(1) }
-    }
-}
-
 // === impl Prompts ===
 
 impl Prompts {
+    /// Prompts of a model with or without a chat template. `embeddings` is how many token ids the model knows.
+    pub fn new(encoder: EncodePool, template: Option<Arc<ChatTemplate>>, embeddings: u32) -> Self {
+        // A model's vocabulary may be padded beyond its tokenizer's: those ids mean nothing.
+        let vocabulary_size = encoder.tokenizer().vocabulary_size().min(embeddings as usize);
+        Self { encoder, template, vocabulary_size }
+    }
+
     /// The prompt of a request, rendered, tokenised and cut to what the request keeps of it.
     ///
     /// # Errors
@@ -94,9 +80,18 @@ impl Prompts {
             .map_err(|error| Error::Template(error.to_string().into()))
     }
 
+    /// The tokens of a text and what each stands for.
+    ///
+    /// # Errors
+    /// `Invalid` when the text cannot be tokenised.
+    pub async fn spans(&self, text: String, add_special_tokens: bool) -> Result<Vec<TokenSpan>, Error> {
+        let spans = self.encoder.encode_spans(text, add_special_tokens).await;
+        spans.map_err(|error| Error::invalid("inputs", error.to_string()))
+    }
+
     /// Refuses a text that cannot fit whatever its tokens are, before the work of finding them.
     fn check_bytes(&self, text: &str, field: &'static str, most: usize) -> Result<(), Error> {
-        let least = text.len() / self.vocabulary.longest_token.max(1);
+        let least = self.encoder.tokenizer().min_tokens(text);
         if least <= most {
             return Ok(());
         }
@@ -106,8 +101,8 @@ impl Prompts {
     }
 
     fn checked_ids(&self, tokens: Vec<u32>, field: &'static str) -> Result<Prompt, Error> {
-        let size = self.vocabulary.size;
-        match tokens.iter().find(|&&id| id >= size) {
+        let size = self.vocabulary_size;
+        match tokens.iter().find(|&&id| id as usize >= size) {
             Some(id) => Err(Error::invalid(field, format!("`{field}` token ids must be < {size}. Given: {id}"))),
             None => Ok(Prompt { tokens, characters: 0 }),
         }

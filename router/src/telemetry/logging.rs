@@ -18,9 +18,9 @@ pub fn start(config: &LogConfig) -> Result<(), ParseError> {
     let filter = EnvFilter::builder().parse(directive)?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let started = if config.json {
-        builder.json().flatten_event(true).with_file(true).with_line_number(true).try_init()
+        builder.json().flatten_event(true).with_current_span(false).with_span_list(false).try_init()
     } else {
-        builder.with_ansi(false).with_file(true).with_line_number(true).try_init()
+        builder.with_ansi(false).with_target(false).try_init()
     };
     if let Err(error) = started {
         tracing::debug!(%error, "logging was started before");

@@ -64,6 +64,11 @@ impl EncodePool {
         Self { handle: Arc::new(Handle { shared }) }
     }
 
+    /// The tokenizer of the pool.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.handle.shared.tokenizer
+    }
+
     /// Token ids of a text. Dropping the future before its turn skips the work.
     ///
     /// # Errors

@@ -145,7 +145,8 @@ impl Tokenizer {
     }
 
     /// The library's tokenizer.
-    pub fn inner(&self) -> &tokenizers::Tokenizer {
+    #[cfg(test)]
+    pub(super) fn inner(&self) -> &tokenizers::Tokenizer {
         &self.inner
     }
 

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::event::{Done, Event, FinishReason, PromptToken, Timings, Token, TokenEvent};
 use crate::http::{HttpConfig, ModelCard, Readiness, Server, Serving, router};
 use crate::model::SamplingDefaults;
-use crate::queue::{Admission, Entry, Prompts, Vocabulary};
+use crate::queue::{Admission, Entry, Prompts};
 use crate::telemetry::Metrics;
 use crate::text::{EncodePool, StopMatcher, Tokenizer};
 
@@ -108,9 +108,8 @@ pub fn harness(settings: Settings) -> Harness {
         }
     });
     let metrics = Arc::new(Metrics::new(&limits).unwrap());
-    let vocabulary = Vocabulary::of(&tokenizer, 257);
     let encoder = EncodePool::new(tokenizer.clone(), 1);
-    let prompts = Prompts { encoder, template, vocabulary };
+    let prompts = Prompts::new(encoder, template, 257);
     let config = HttpConfig {
         api_key: settings.api_key.map(str::to_owned),
         cors_allow_origin: Vec::new(),
@@ -123,7 +122,7 @@ pub fn harness(settings: Settings) -> Harness {
         sha: Some("abc".into()),
         pipeline_tag: settings.pipeline_tag.map(str::to_owned),
     };
-    let serving = Arc::new(Serving { admission, model, defaults: settings.defaults, tokenizer, metrics });
+    let serving = Arc::new(Serving { admission, model, defaults: settings.defaults, metrics });
     let (readiness, observed) = watch::channel(Readiness::Ready(serving.clone()));
     Harness { router: router(Server::new(config, observed)).unwrap(), readiness, serving }
 }

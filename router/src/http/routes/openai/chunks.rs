@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::shown::ShownTokens;
 use super::types::{ErrorBody, Head, Usage, finish_reason};
 use crate::error::Error;
 use crate::event::{Event, TokenEvent};
@@ -17,11 +18,11 @@ pub trait Chunk: Send + Unpin + 'static {
     /// What opens a choice, if anything does.
     fn opening<'a>(&mut self, index: usize) -> Option<Self::Choice<'a>>;
 
-    /// A token and the text that it releases; `None` when there is nothing to show.
-    fn token<'a>(&mut self, index: usize, token: &'a TokenEvent) -> Option<Self::Choice<'a>>;
+    /// Whether tokens are shown beside their text.
+    fn logprobs(&self) -> bool;
 
-    /// Text without a token, withheld until the end.
-    fn tail<'a>(&mut self, index: usize, text: &'a str) -> Self::Choice<'a>;
+    /// More text, and the tokens that begin in it if they are shown.
+    fn text<'a>(&mut self, index: usize, text: &'a str, tokens: &'a [TokenEvent]) -> Self::Choice<'a>;
 
     /// The end of a choice.
     fn finish<'a>(&mut self, index: usize, reason: &'static str) -> Self::Choice<'a>;
@@ -38,6 +39,8 @@ pub struct ChunkFrames<C> {
     usage: Usage,
     /// Which choices were opened.
     opened: Vec<bool>,
+    /// The tokens of each choice whose text is withheld.
+    shown: Vec<ShownTokens>,
 }
 
 /// A chunk on the wire.
@@ -56,20 +59,29 @@ struct WireChunk<'a, C> {
 impl<C: Chunk> ChunkFrames<C> {
     /// Frames for `prompts` prompts with `n` choices each.
     pub fn new(chunk: C, head: Head, prompts: usize, n: usize, include_usage: bool) -> Self {
-        Self { chunk, head, n, include_usage, usage: Usage::default(), opened: vec![false; prompts * n] }
+        let choices = prompts * n;
+        let shown = std::iter::repeat_with(ShownTokens::default).take(choices).collect();
+        Self { chunk, head, n, include_usage, usage: Usage::default(), opened: vec![false; choices], shown }
     }
 
     fn open(&mut self, index: usize, out: &mut Vec<u8>) {
         if !std::mem::replace(&mut self.opened[index], true)
             && let Some(choice) = self.chunk.opening(index)
         {
-            self.write(&[choice], out);
+            write_chunk(&self.head, self.include_usage, &[choice], out);
         }
     }
 
-    fn write<T: Serialize>(&self, choices: &[T], out: &mut Vec<u8>) {
-        write_frame(out, &WireChunk { head: &self.head, choices, usage: self.include_usage.then_some(None) });
+    fn text(&mut self, index: usize, text: &str, tokens: &[TokenEvent], out: &mut Vec<u8>) {
+        if !(text.is_empty() && tokens.is_empty()) {
+            let choice = self.chunk.text(index, text, tokens);
+            write_chunk(&self.head, self.include_usage, &[choice], out);
+        }
     }
+}
+
+fn write_chunk<T: Serialize>(head: &Head, include_usage: bool, choices: &[T], out: &mut Vec<u8>) {
+    write_frame(out, &WireChunk { head, choices, usage: include_usage.then_some(None) });
 }
 
 impl<C: Chunk> Frames for ChunkFrames<C> {
@@ -78,19 +90,21 @@ impl<C: Chunk> Frames for ChunkFrames<C> {
             Event::Start { .. } | Event::Prompt(_) => {}
             Event::Token(token) => {
                 self.open(index, out);
-                if let Some(choice) = self.chunk.token(index, &token) {
-                    self.write(&[choice], out);
+                if self.chunk.logprobs() {
+                    let text = token.delta.clone();
+                    let tokens = self.shown[index].push(token, &text);
+                    self.text(index, &text, &tokens, out);
+                } else {
+                    self.text(index, &token.delta, &[], out);
                 }
             }
             Event::Done(done) => {
                 self.open(index, out);
-                if !done.tail.is_empty() {
-                    let choice = self.chunk.tail(index, &done.tail);
-                    self.write(&[choice], out);
-                }
+                let tokens = self.shown[index].show(&done.tail);
+                self.text(index, &done.tail, &tokens, out);
                 self.usage.add(index, self.n, &done);
                 let choice = self.chunk.finish(index, finish_reason(&done.reason));
-                self.write(&[choice], out);
+                write_chunk(&self.head, self.include_usage, &[choice], out);
             }
             Event::Error(error) => self.error(error, out),
         }

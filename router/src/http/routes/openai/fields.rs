@@ -157,7 +157,9 @@ impl CommonFields {
         match prompts.saturating_mul(n) {
             0 => Err(Error::invalid("n", "`n` must be strictly positive")),
             sequences if sequences > most => {
-                let message = format!("`n` for all prompts together must be <= {most}. Given: {sequences}");
+                let message = format!(
+                    "`n` for all prompts together must be <= {most} (`--max-client-batch-size`). Given: {sequences}"
+                );
                 Err(Error::invalid("n", message))
             }
             sequences => Ok(sequences),

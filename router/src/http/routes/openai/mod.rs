@@ -4,6 +4,7 @@ pub mod chat;
 mod chunks;
 pub mod completions;
 mod fields;
+mod shown;
 mod types;
 mod unsupported;
 

@@ -2,10 +2,7 @@
 
 mod types;
 
-use std::sync::Arc;
-
 use axum::Json;
-use tokio::task::spawn_blocking;
 
 pub use self::types::{ChatTokenizeResponse, TokenizedToken};
 use super::generate::types::GenerateRequest;
@@ -15,7 +12,7 @@ use crate::http::extract::StrictJson;
 use crate::http::openapi::{GenerationFailures, TAG};
 use crate::http::problem::Problem;
 use crate::http::state::Served;
-use crate::text::Tokenizer;
+use crate::queue::Admission;
 
 /// `POST /tokenize`: the tokens of `inputs`, special tokens added.
 #[utoipa::path(
@@ -30,7 +27,7 @@ pub async fn tokenize(
     StrictJson(body): StrictJson<GenerateRequest>,
 ) -> Result<Json<Vec<TokenizedToken>>, Problem> {
     let _place = serving.admission.enter(1)?;
-    Ok(Json(tokens(serving.tokenizer.clone(), body.inputs, true).await?))
+    Ok(Json(tokens(&serving.admission, body.inputs, true).await?))
 }
 
 /// `POST /chat_tokenize`: the prompt of a conversation and its tokens.
@@ -47,21 +44,11 @@ pub async fn chat_tokenize(
 ) -> Result<Json<ChatTokenizeResponse>, Problem> {
     let _place = serving.admission.enter(1)?;
     let templated_text = serving.admission.render(body.into_chat()?).await?;
-    let tokenize_response = tokens(serving.tokenizer.clone(), templated_text.clone(), false).await?;
+    let tokenize_response = tokens(&serving.admission, templated_text.clone(), false).await?;
     Ok(Json(ChatTokenizeResponse { tokenize_response, templated_text }))
 }
 
-async fn tokens(
-    tokenizer: Arc<Tokenizer>,
-    text: String,
-    add_special_tokens: bool,
-) -> Result<Vec<TokenizedToken>, Error> {
-    let tokens = spawn_blocking(move || {
-        let encoding = tokenizer.inner().encode(text.as_str(), add_special_tokens)?;
-        let pieces = encoding.get_ids().iter().zip(encoding.get_offsets());
-        let pieces = pieces.map(|(&id, &(start, stop))| TokenizedToken::new(id, &text, start, stop));
-        Ok::<_, tokenizers::Error>(pieces.collect())
-    });
-    let tokens = tokens.await.map_err(|error| Error::Internal(error.to_string().into()))?;
-    tokens.map_err(|error| Error::invalid("inputs", format!("`inputs` cannot be tokenised: {error}")))
+async fn tokens(admission: &Admission, text: String, add_special_tokens: bool) -> Result<Vec<TokenizedToken>, Error> {
+    let spans = admission.tokens(text, add_special_tokens).await?;
+    Ok(spans.into_iter().map(TokenizedToken::from).collect())
 }

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::text::TokenSpan;
+
 /// A token of a text.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SimpleToken)]
@@ -28,10 +30,9 @@ pub struct ChatTokenizeResponse {
 
 // === impl TokenizedToken ===
 
-impl TokenizedToken {
-    /// A token that stands for these bytes of `text`. A character that is split over tokens belongs to each of them.
-    pub fn new(id: u32, text: &str, start: usize, stop: usize) -> Self {
-        let bytes = text.as_bytes().get(start..stop).unwrap_or_default();
-        Self { id, text: String::from_utf8_lossy(bytes).into_owned(), start, stop }
+impl From<TokenSpan> for TokenizedToken {
+    fn from(span: TokenSpan) -> Self {
+        let TokenSpan { id, text, start, stop } = span;
+        Self { id, text, start, stop }
     }
 }

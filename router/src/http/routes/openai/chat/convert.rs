@@ -1,6 +1,7 @@
 //! From a chat call to requests, and from finished sequences to its answer.
 
 use super::super::fields::Extras;
+use super::super::shown::shown;
 use super::super::types::{Head, Usage, finish_reason};
 use super::messages;
 use super::types::{
@@ -75,16 +76,15 @@ pub fn completion<'a>(head: &'a Head, sequences: &'a [Collected], logprobs: bool
     let choice = |(index, sequence): (usize, &'a Collected)| ChatChoice {
         index,
         message: AnswerMessage { role: ASSISTANT, content: &sequence.text },
-        logprobs: logprobs.then(|| chat_logprobs(&sequence.tokens)),
+        logprobs: logprobs.then(|| chat_logprobs(shown(&sequence.tokens, &sequence.text))),
         finish_reason: finish_reason(&sequence.done.reason),
     };
     ChatCompletion { head, choices: sequences.iter().enumerate().map(choice).collect(), usage }
 }
 
-/// The logprobs of tokens. Special tokens are no part of the text and are left out.
-pub fn chat_logprobs(tokens: &[TokenEvent]) -> ChatLogprobs<'_> {
-    let shown = tokens.iter().filter(|token| !token.token.special);
-    let content = shown.map(|token| TokenLogprobs {
+/// The logprobs of tokens.
+pub fn chat_logprobs<'a>(tokens: impl Iterator<Item = &'a TokenEvent>) -> ChatLogprobs<'a> {
+    let content = tokens.map(|token| TokenLogprobs {
         token: TokenLogprob::from(&token.token),
         top_logprobs: token.top_tokens.iter().map(TokenLogprob::from).collect(),
     });

@@ -25,17 +25,13 @@ impl Chunk for ChatChunks {
         Some(plain(index, Delta { role: Some(ASSISTANT), content: Some("") }))
     }
 
-    fn token<'a>(&mut self, index: usize, token: &'a TokenEvent) -> Option<ChunkChoice<'a>> {
-        let logprobs = self.logprobs && !token.token.special;
-        if token.delta.is_empty() && !logprobs {
-            return None;
-        }
-        let logprobs = logprobs.then(|| chat_logprobs(std::slice::from_ref(token)));
-        Some(ChunkChoice { logprobs, ..plain(index, Delta { role: None, content: Some(&token.delta) }) })
+    fn logprobs(&self) -> bool {
+        self.logprobs
     }
 
-    fn tail<'a>(&mut self, index: usize, text: &'a str) -> ChunkChoice<'a> {
-        plain(index, Delta { role: None, content: Some(text) })
+    fn text<'a>(&mut self, index: usize, text: &'a str, tokens: &'a [TokenEvent]) -> ChunkChoice<'a> {
+        let logprobs = (!tokens.is_empty()).then(|| chat_logprobs(tokens.iter()));
+        ChunkChoice { logprobs, ..plain(index, Delta { role: None, content: Some(text) }) }
     }
 
     fn finish<'a>(&mut self, index: usize, reason: &'static str) -> ChunkChoice<'a> {

@@ -1,6 +1,7 @@
 //! From a completion call to requests, and from finished sequences to its answer.
 
 use super::super::fields::Extras;
+use super::super::shown::shown;
 use super::super::types::{Head, Usage, finish_reason};
 use super::types::{Completion, CompletionChoice, CompletionFields, CompletionLogprobs, Prompt};
 use crate::event::TokenEvent;
@@ -47,13 +48,13 @@ impl Prompt {
 // === impl CompletionLogprobs ===
 
 impl<'a> CompletionLogprobs<'a> {
-    /// Adds a token that begins at `offset`, and returns where the next one does. Special tokens are no part of the
-    /// text and are left out.
-    pub fn push(&mut self, token: &'a TokenEvent, offset: usize) -> usize {
+    /// Adds tokens of which the first begins at `offset`, and returns where the next one will.
+    pub fn extend(&mut self, tokens: impl Iterator<Item = &'a TokenEvent>, offset: usize) -> usize {
+        tokens.fold(offset, |offset, token| self.push(token, offset))
+    }
+
+    fn push(&mut self, token: &'a TokenEvent, offset: usize) -> usize {
         let chosen = &token.token;
-        if chosen.special {
-            return offset;
-        }
         self.tokens.push(&chosen.text);
         self.token_logprobs.push(chosen.logprob);
         let candidates = token.top_tokens.iter().chain(std::iter::once(chosen));
@@ -73,14 +74,14 @@ pub fn completion<'a>(head: &'a Head, sequences: &'a [Collected], n: usize, logp
     let choice = |(index, sequence): (usize, &'a Collected)| CompletionChoice {
         index,
         text: &sequence.text,
-        logprobs: logprobs.then(|| all_logprobs(&sequence.tokens)),
+        logprobs: logprobs.then(|| all_logprobs(sequence)),
         finish_reason: Some(finish_reason(&sequence.done.reason)),
     };
     Completion { head, choices: sequences.iter().enumerate().map(choice).collect(), usage }
 }
 
-fn all_logprobs(tokens: &[TokenEvent]) -> CompletionLogprobs<'_> {
+fn all_logprobs(sequence: &Collected) -> CompletionLogprobs<'_> {
     let mut logprobs = CompletionLogprobs::default();
-    tokens.iter().fold(0, |offset, token| logprobs.push(token, offset));
+    logprobs.extend(shown(&sequence.tokens, &sequence.text), 0);
     logprobs
 }

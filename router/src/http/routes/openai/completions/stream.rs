@@ -26,21 +26,17 @@ impl Chunk for TextChunks {
         None
     }
 
-    fn token<'a>(&mut self, index: usize, token: &'a TokenEvent) -> Option<CompletionChoice<'a>> {
-        let logprobs = self.logprobs && !token.token.special;
-        if token.delta.is_empty() && !logprobs {
-            return None;
-        }
-        let logprobs = logprobs.then(|| {
-            let mut one = CompletionLogprobs::default();
-            self.offsets[index] = one.push(token, self.offsets[index]);
-            one
-        });
-        Some(CompletionChoice { logprobs, ..plain(index, &token.delta) })
+    fn logprobs(&self) -> bool {
+        self.logprobs
     }
 
-    fn tail<'a>(&mut self, index: usize, text: &'a str) -> CompletionChoice<'a> {
-        plain(index, text)
+    fn text<'a>(&mut self, index: usize, text: &'a str, tokens: &'a [TokenEvent]) -> CompletionChoice<'a> {
+        let logprobs = (!tokens.is_empty()).then(|| {
+            let mut added = CompletionLogprobs::default();
+            self.offsets[index] = added.extend(tokens.iter(), self.offsets[index]);
+            added
+        });
+        CompletionChoice { logprobs, ..plain(index, text) }
     }
 
     fn finish<'a>(&mut self, index: usize, reason: &'static str) -> CompletionChoice<'a> {
