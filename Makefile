@@ -63,7 +63,7 @@ test-rust:
 	cargo test --locked --workspace --quiet
 
 test-python: develop
-	$(TEST_VENV)/bin/pytest server/tests -m "not gpu" $(PYTEST_ARGS)
+	$(TEST_VENV)/bin/pytest server/tests -m "not gpu and not slow" $(PYTEST_ARGS)
 
 test-integration: develop binaries
 	TEXT_GENERATION_BINARIES=$(CARGO_TARGET_DIR)/debug \
