@@ -67,7 +67,7 @@ test-rust:
 
 test-python: develop binaries
 	TEXT_GENERATION_BINARIES=$(CARGO_TARGET_DIR)/debug \
-		$(TEST_VENV)/bin/pytest server/tests -m "not gpu" $(PYTEST_ARGS)
+		$(TEST_VENV)/bin/pytest server/tests -m "not gpu and not slow" $(PYTEST_ARGS)
 
 test-integration: develop binaries
 	TEXT_GENERATION_BINARIES=$(CARGO_TARGET_DIR)/debug \

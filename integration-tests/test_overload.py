@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from support.requests import endless_stream, idle
+from support.requests import endless_stream, idle, unanswered
 from support.server import wait_for
 
 AT_ONCE_SECONDS = 2
@@ -17,7 +17,8 @@ GENERATE = {"inputs": "a", "parameters": {"max_new_tokens": 2}}
 def full(client):
     """Both places are taken."""
     wait_for(lambda: idle(client), 15, "idle before")
-    with endless_stream(client) as first, endless_stream(client):
+    # The second one waits: a stream is answered with its first token, so that errors before it have a status.
+    with endless_stream(client) as first, unanswered(client):
         next(first.frames())
         wait_for(lambda: client.metric("tgi_queue_size") == 1, 15, "one runs and one waits")
         yield
