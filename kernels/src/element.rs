@@ -27,6 +27,12 @@ pub(crate) trait Element: Copy + Sync {
 // === impl F16 ===
 
 impl F16 {
+    /// Numbers whose bits are these.
+    pub fn of_bits(bits: &[u16]) -> &[Self] {
+        // SAFETY: the type is a transparent wrapper, and every pattern of bits is a number.
+        unsafe { std::slice::from_raw_parts(bits.as_ptr().cast(), bits.len()) }
+    }
+
     /// The value in single precision; exact.
     #[inline(always)]
     pub fn widen(self) -> f32 {
@@ -50,6 +56,12 @@ impl Element for F16 {
 // === impl Bf16 ===
 
 impl Bf16 {
+    /// Numbers whose bits are these.
+    pub fn of_bits(bits: &[u16]) -> &[Self] {
+        // SAFETY: the type is a transparent wrapper, and every pattern of bits is a number.
+        unsafe { std::slice::from_raw_parts(bits.as_ptr().cast(), bits.len()) }
+    }
+
     /// The value in single precision; exact.
     #[inline(always)]
     pub fn widen(self) -> f32 {
