@@ -8,6 +8,7 @@ import torch
 
 from text_generation_server.attention.base import LayerShape
 from text_generation_server.attention.sdpa import SdpaBackend
+from text_generation_server.engine.build import choose_products
 from text_generation_server.engine.runner import Runner, StepOutput
 from text_generation_server.engine.slots import Slots
 from text_generation_server.models.decoder import Decoder
@@ -18,9 +19,11 @@ from text_generation_server.weights.loader import load_weights
 BLOCK = 16
 
 
-def load_decoder(folder, dtype=torch.float32):
+def load_decoder(folder, dtype=torch.float32, own_products=True):
     family = describe_model(folder)
     decoder = Decoder(family.spec)
+    if own_products:
+        choose_products(decoder, torch.device("cpu"), dtype)
     load_weights(decoder.parameters(), CheckpointIndex(folder), family, 0, dtype, torch.device("cpu"))
     decoder.ready(family.spec.max_positions)
     return decoder
@@ -28,7 +31,7 @@ def load_decoder(folder, dtype=torch.float32):
 
 def make_runner(decoder, backend=SdpaBackend, sequences=32, blocks=400, max_tokens=256, collectives=None):
     shapes = [LayerShape(b.heads, b.kv_heads, b.head_dim, b.window) for b in (x.attention for x in decoder.layers)]
-    weight = decoder.embedding.weight.data
+    weight = decoder.final_norm.weight.data
     attention = backend(shapes, BLOCK, weight.dtype, weight.device)
     attention.allocate(blocks)
     return Runner(decoder, attention, Slots(sequences, max_tokens, BLOCK, weight.device), collectives)

@@ -3,6 +3,7 @@
 //! router's scheduling. Its Python face is described in `server/text_generation_server/_native.pyi`.
 
 mod exchange;
+mod kernels;
 mod plan;
 mod programs;
 mod result;
@@ -15,6 +16,8 @@ use pyo3::prelude::pymodule;
 /// The module as Python sees it.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::kernels::{CpuMatrix, CpuPool};
     #[pymodule_export]
     use super::plan::{NewSequence, Plan, Sampling, WarmupRequest};
     #[pymodule_export]

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from text_generation_server._native import CpuPool
 from text_generation_server.attention.base import AttentionBackend, LayerShape
 from text_generation_server.attention.select import select_attention
 from text_generation_server.config import ShardConfig
@@ -21,6 +22,7 @@ from text_generation_server.parallel.collectives import Collectives
 from text_generation_server.parallel.divide import check_divisible
 from text_generation_server.parallel.mesh import join
 from text_generation_server.parallel.shard import shard_decoder
+from text_generation_server.quant.cpu import CpuProduct
 from text_generation_server.refusal import Refusal
 from text_generation_server.weights.dummy import fill_dummy
 from text_generation_server.weights.index import CheckpointIndex
@@ -84,12 +86,24 @@ def build_shard(config: ShardConfig, progress: Callable[[str], None]) -> Shard:
     if collectives is not None:
         shard_decoder(decoder, collectives)
     progress("loading weights")
+    choose_products(decoder, device, _DTYPES[dtype])
     with torch.inference_mode():
         _load(config, decoder, family, _DTYPES[dtype], device)
         decoder.ready(family.spec.max_positions)
     shapes = [LayerShape(b.heads, b.kv_heads, b.head_dim, b.window) for b in (x.attention for x in decoder.layers)]
     attention = backend(shapes, BLOCK_SIZE, _DTYPES[dtype], device)
     return Shard(decoder, attention, collectives, device, dtype, config.rank, config.world_size)
+
+
+def choose_products(decoder: Decoder, device: torch.device, dtype: torch.dtype) -> None:
+    """How the linear layers of a decoder that is not loaded yet compute on this device, with torch's threads."""
+    if device.type != "cpu" or dtype != torch.float32:
+        return
+    pool = CpuPool(torch.get_num_threads())
+    for linear in (*decoder.linears, decoder.head.linear):
+        linear.use(CpuProduct(pool), as_stored=True)
+    # A tied head reads the embedding's memory.
+    decoder.embedding.weight.as_stored = True
 
 
 def _load(config: ShardConfig, decoder: Decoder, family: Family, dtype: torch.dtype, device: torch.device) -> None:

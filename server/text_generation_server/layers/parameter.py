@@ -42,6 +42,8 @@ class Parameter:
     columns: int | None
     """Size of dimension 1; `None` for a vector."""
     share: Share = Share.REPLICATED
+    as_stored: bool = False
+    """Keep the type of the checkpoint instead of the model's; what computes with it converts."""
     tensor: torch.Tensor | None = field(default=None, repr=False)
 
     @property

@@ -69,13 +69,14 @@ class Decoder:
         for linear in self.linears:
             linear.loaded()
         self.head.loaded()
-        weight = self.embedding.weight.data
+        # Matrices may be stored in another type than the model's; a norm's weight never is.
+        weight = self.final_norm.weight.data
         for rope in {block.rope for block in self.layers}:
             self._tables[rope] = RotaryTable(rope, positions, weight.dtype, weight.device)
 
     def hidden(self, token_ids: torch.Tensor, positions: torch.Tensor, attend: AttentionStep) -> torch.Tensor:
         """Final hidden states (tokens, dim) of token_ids (tokens,) at positions (tokens,), not yet normalised."""
-        x = self.embedding(token_ids)
+        x = self.embedding(token_ids).to(self.final_norm.weight.data.dtype)
         angles = {rope: table.at(positions) for rope, table in self._tables.items()}
         for block in self.layers:
             x = block(x, angles[block.rope], attend)

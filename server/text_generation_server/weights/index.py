@@ -13,6 +13,7 @@ from text_generation_server.refusal import Refusal
 
 _INDEX = "model.safetensors.index.json"
 _FETCH_AGAIN = "delete the file and fetch the model again"
+_DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 # Files that trainers leave beside a model and that hold no weights of it.
 _NOT_WEIGHTS = ("arguments", "args", "training", "adapter", "consolidated")
 
@@ -45,6 +46,10 @@ class CheckpointIndex:
     def shape(self, name: str) -> tuple[int, ...]:
         """Shape of a tensor, without reading it."""
         return tuple(self._files[name].get_slice(name).get_shape())
+
+    def dtype(self, name: str) -> torch.dtype | None:
+        """Type of a tensor; None for one that models do not compute in."""
+        return _DTYPES.get(self._files[name].get_slice(name).get_dtype())
 
     def read(self, name: str, dim: int, begin: int, end: int) -> torch.Tensor:
         """The range begin..end along dimension 0 or 1 of a tensor; a whole tensor is not copied from the mapping."""

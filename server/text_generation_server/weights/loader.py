@@ -1,8 +1,9 @@
 """Fills a decoder's parameters from a checkpoint: each exactly once, only this rank's slice, nothing left over.
 
-Owns the checks and the cast; where names come from and how a model is shared is decided elsewhere.
+Owns the checks and the cast to the model's type, which some parameters do without; where names come from and how a model is shared is decided elsewhere.
 """
 
+import functools
 from collections.abc import Iterable
 
 import torch
@@ -34,12 +35,19 @@ def load_weights(
     wanted = {checkpoint_name(family.names, p, part) for p in parameters for part in p.parts}
     _check_names(wanted, index.names(), family)
     for parameter in parameters:
-        parameter.tensor = torch.empty(parameter.shape, dtype=dtype, device=device)
+        kept = _stored_type(parameter, index, family) if parameter.as_stored else None
+        parameter.tensor = torch.empty(parameter.shape, dtype=kept or dtype, device=device)
         row = 0
         for part in parameter.parts:
             name = checkpoint_name(family.names, parameter, part)
             _fill(parameter.tensor[row : row + part.rows], index, name, parameter.share, rank)
             row += part.rows
+
+
+def _stored_type(parameter: Parameter, index: CheckpointIndex, family: Family) -> torch.dtype | None:
+    """The type that holds all parts exactly; None when a part has a type that nothing computes with."""
+    types = {index.dtype(checkpoint_name(family.names, parameter, part)) for part in parameter.parts}
+    return None if None in types else functools.reduce(torch.promote_types, types)
 
 
 def _check_names(wanted: set[str], found: set[str], family: Family) -> None:
