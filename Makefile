@@ -18,7 +18,7 @@ PYTEST_ARGS ?=
 # The feature with the fake shard, for tests and benchmarks.
 FAKE := text-generation-protocol/fake
 
-SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find proto router launcher server -type f \
+SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find proto kernels router launcher server -type f \
 	-not -name '*.so' -not -name '*.pyc' -not -path '*/tests/*' -not -path '*/__pycache__/*')
 PYTHON_FOLDERS := server integration-tests benchmarks scripts
 
