@@ -1,11 +1,12 @@
 """Decoding on the CPU: the server with one stream and with eight, and `transformers.generate` on the same weights and
-dtype, in the same run. Prints the three speeds and the two ratios.
+dtype, turn by turn in the same run. Prints the medians of the three speeds and the two ratios.
 
     python -m benchmarks.cpu_decode --launcher .venv/bin/text-generation-launcher --model FOLDER
 """
 
 import argparse
 import asyncio
+import statistics
 import time
 from pathlib import Path
 
@@ -21,31 +22,38 @@ PROMPT_TOKENS = 16
 DTYPE = "float32"
 
 
-def transformers_tokens_per_second(folder: Path) -> float:
-    """Speed of `generate` with one sequence, the prompt included, best of two runs."""
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, DTYPE)).eval()
-    inputs = tokenizer(prompt(0, PROMPT_TOKENS), return_tensors="pt")
-    best = 0.0
-    for _ in range(2):
+class Reference:
+    """`transformers.generate` on the model, one sequence."""
+
+    def __init__(self, folder: Path):
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        self._model = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, DTYPE)).eval()
+        self._inputs = tokenizer(prompt(0, PROMPT_TOKENS), return_tensors="pt")
+
+    def tokens_per_second(self) -> float:
+        """Speed of one generation, the prompt included."""
         began = time.perf_counter()
         with torch.inference_mode():
-            model.generate(**inputs, do_sample=False, min_new_tokens=TOKENS, max_new_tokens=TOKENS)
-        best = max(best, TOKENS / (time.perf_counter() - began))
-    return best
+            self._model.generate(**self._inputs, do_sample=False, min_new_tokens=TOKENS, max_new_tokens=TOKENS)
+        return TOKENS / (time.perf_counter() - began)
 
 
-def server_tokens_per_second(launcher: Path, folder: Path) -> tuple[dict[str, object], dict[str, object]]:
-    """Figures of the server with one stream and with eight."""
+def rounds(launcher: Path, folder: Path, count: int) -> dict[str, list[float]]:
+    """Tokens a second of each contestant, turn by turn, so that a busy minute of the machine hits all of them."""
+    reference = Reference(folder)
     port = free_port()
+    url = f"http://127.0.0.1:{port}"
     command = [str(launcher), "--model-id", str(folder), "--dtype", DTYPE, "--port", str(port)]
+    found: dict[str, list[float]] = {"transformers": [], "one_stream": [], "eight_streams": []}
     with running(command) as process:
-        url = f"http://127.0.0.1:{port}"
         wait_ready(process, url)
-        asyncio.run(load(url, 1, 1, PROMPT_TOKENS, 8))
-        one = asyncio.run(load(url, 1, 3, PROMPT_TOKENS, TOKENS))
-        eight = asyncio.run(load(url, 8, 16, PROMPT_TOKENS, TOKENS))
-    return one, eight
+        for _ in range(count + 1):
+            found["transformers"].append(reference.tokens_per_second())
+            for name, streams in (("one_stream", 1), ("eight_streams", 8)):
+                figures = asyncio.run(load(url, streams, streams, PROMPT_TOKENS, TOKENS))
+                found[name].append(float(str(figures["tokens_per_second"])))
+    # The first round warms caches and allocators.
+    return {name: values[1:] for name, values in found.items()}
 
 
 def main() -> None:
@@ -53,18 +61,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--launcher", type=Path, required=True)
     parser.add_argument("--model", type=Path, required=True, help="a prepared model folder")
+    parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    reference = transformers_tokens_per_second(options.model)
-    one, eight = server_tokens_per_second(options.launcher, options.model)
-    single, together = float(str(one["tokens_per_second"])), float(str(eight["tokens_per_second"]))
+    found = rounds(options.launcher, options.model, options.rounds)
+    median = {name: statistics.median(values) for name, values in found.items()}
     report(
         "cpu_decode",
         dtype=DTYPE,
-        transformers_tokens_per_second=round(reference, 2),
-        one_stream=one,
-        eight_streams=eight,
-        one_stream_over_transformers=round(single / reference, 2),
-        eight_streams_over_one=round(together / single, 2),
+        rounds=found,
+        tokens_per_second=median,
+        one_stream_over_transformers=round(median["one_stream"] / median["transformers"], 2),
+        eight_streams_over_one=round(median["eight_streams"] / median["one_stream"], 2),
     )
 
 

@@ -69,7 +69,7 @@ def _run(config: ShardConfig, server: ShardServer) -> int:
     gc.collect()
     gc.freeze()
     slots = Slots(capacity.max_sequences, capacity.max_total_tokens, BLOCK_SIZE, shard.device)
-    runner = Runner(shard.decoder, shard.attention, slots, shard.collectives)
+    runner = Runner(shard.decoder, shard.attention, slots, shard.collectives, shard.threads)
     steps = server.steps()
     if shard.device.type == "cuda":
         _run_ahead(steps, runner, shard.rank)

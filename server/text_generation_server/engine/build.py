@@ -15,6 +15,7 @@ from text_generation_server._native import CpuPool
 from text_generation_server.attention.base import AttentionBackend, LayerShape
 from text_generation_server.attention.select import select_attention
 from text_generation_server.config import ShardConfig
+from text_generation_server.engine.threads import StepThreads
 from text_generation_server.models.decoder import Decoder
 from text_generation_server.models.registry import describe_model
 from text_generation_server.models.spec import Family
@@ -22,7 +23,7 @@ from text_generation_server.parallel.collectives import Collectives
 from text_generation_server.parallel.divide import check_divisible
 from text_generation_server.parallel.mesh import join
 from text_generation_server.parallel.shard import shard_decoder
-from text_generation_server.quant.cpu import CpuProduct
+from text_generation_server.quant.cpu import FEW_TOKENS, CpuProduct
 from text_generation_server.refusal import Refusal
 from text_generation_server.weights.dummy import fill_dummy
 from text_generation_server.weights.index import CheckpointIndex
@@ -45,6 +46,7 @@ class Shard:
     dtype: str
     rank: int
     world_size: int
+    threads: StepThreads | None
 
     def details(self) -> dict[str, Any]:
         """The fields of `InfoResponse`."""
@@ -86,24 +88,26 @@ def build_shard(config: ShardConfig, progress: Callable[[str], None]) -> Shard:
     if collectives is not None:
         shard_decoder(decoder, collectives)
     progress("loading weights")
-    choose_products(decoder, device, _DTYPES[dtype])
+    threads = choose_products(decoder, device, _DTYPES[dtype])
     with torch.inference_mode():
         _load(config, decoder, family, _DTYPES[dtype], device)
         decoder.ready(family.spec.max_positions)
     shapes = [LayerShape(b.heads, b.kv_heads, b.head_dim, b.window) for b in (x.attention for x in decoder.layers)]
     attention = backend(shapes, BLOCK_SIZE, _DTYPES[dtype], device)
-    return Shard(decoder, attention, collectives, device, dtype, config.rank, config.world_size)
+    return Shard(decoder, attention, collectives, device, dtype, config.rank, config.world_size, threads)
 
 
-def choose_products(decoder: Decoder, device: torch.device, dtype: torch.dtype) -> None:
-    """How the linear layers of a decoder that is not loaded yet compute on this device, with torch's threads."""
+def choose_products(decoder: Decoder, device: torch.device, dtype: torch.dtype) -> StepThreads | None:
+    """How the linear layers of a decoder that is not loaded yet compute on this device, with torch's threads. Returns
+    how steps use torch's threads beside own products; None where torch computes everything."""
     if device.type != "cpu" or dtype != torch.float32:
-        return
+        return None
     pool = CpuPool(torch.get_num_threads())
     for linear in (*decoder.linears, decoder.head.linear):
         linear.use(CpuProduct(pool), as_stored=True)
     # A tied head reads the embedding's memory.
     decoder.embedding.weight.as_stored = True
+    return StepThreads(FEW_TOKENS)
 
 
 def _load(config: ShardConfig, decoder: Decoder, family: Family, dtype: torch.dtype, device: torch.device) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from text_generation_server._native import Plan
     from text_generation_server.attention.base import AttentionBackend
     from text_generation_server.engine.slots import Slots
+    from text_generation_server.engine.threads import StepThreads
     from text_generation_server.models.decoder import Decoder
     from text_generation_server.parallel.collectives import Collectives
 
@@ -104,12 +105,18 @@ class Runner:
     """A decoder, its cache and its rows."""
 
     def __init__(
-        self, decoder: Decoder, attention: AttentionBackend, slots: Slots, collectives: Collectives | None = None
+        self,
+        decoder: Decoder,
+        attention: AttentionBackend,
+        slots: Slots,
+        collectives: Collectives | None = None,
+        threads: StepThreads | None = None,
     ):
         self.decoder = decoder
         self.attention = attention
         self.slots = slots
         self._collectives = collectives
+        self._threads = threads
 
     @torch.inference_mode()
     def launch(self, plan: Plan) -> PendingStep:
@@ -122,6 +129,8 @@ class Runner:
             return PendingStep(np.zeros(0, np.int64), None, None, [], Timings(0, 0))
         began = time.perf_counter()
         inputs = gather_inputs(self.slots, plan)
+        if self._threads is not None:
+            self._threads.choose(len(inputs.token_ids))
         hidden = self.decoder.hidden(inputs.token_ids, inputs.positions, self.attention.begin(inputs.rows))
         prompts = self._prompt_logprobs(plan, inputs, hidden)
         logits = self.decoder.logits(hidden[inputs.last_tokens]) if len(inputs.slots) else None

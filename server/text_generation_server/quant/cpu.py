@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from text_generation_server._native import CpuMatrix, CpuPool
 
 # Up to this many tokens the native product is the faster one (docs/performance-log.md).
-FEW_TOKENS = 16
+FEW_TOKENS = 32
 
 
 class CpuProduct:

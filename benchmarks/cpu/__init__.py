@@ -1,1 +1,0 @@
-"""Measurements that need no GPU and no server."""
