@@ -1,6 +1,6 @@
-"""The whole server on a GPU, over HTTP, beside the floor of its step: starts the launcher on a model folder, runs load
-levels of `streams:requests`, and prints each with the linears-only step of the same batch, measured after the server has
-ended. The ratio is what attention, norms, sampling, the scheduler and HTTP add.
+"""The whole server on a GPU, over HTTP, beside the floor of its step: starts the launcher on a model folder, runs
+load levels of `streams:requests`, and prints each with the linears-only step of the same batch, measured after the
+server has ended. The ratio is what attention, norms, sampling, the scheduler and HTTP add.
 
     python -m benchmarks.gpu.serve --launcher text-generation-launcher --model /tmp/llama8b --levels 1:4 64:128
 """

@@ -51,7 +51,7 @@ fn the_served_name_and_progress_reach_the_router() {
     let progress = r#"echo '{"level":"INFO","message":"downloading, 34 %"}' >&2"#;
     let variables = [("PREPARE", progress), ("JSON_OUTPUT", "1")];
     let mut launcher = stand.launch(&variables, &["--served-model-name", "mine", "--graceful-termination-timeout=1"]);
-    launcher.wait_for("\"type\":\"model\"", 1);
+    launcher.wait_for("/models/x", 1);
     launcher.signal(Signal::SIGINT);
     let ended = launcher.end();
     assert_eq!(ended.status.code(), Some(0), "{}", ended.complaint);

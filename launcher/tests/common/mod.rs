@@ -154,8 +154,13 @@ impl Ended {
     }
 
     /// What the router read from the control channel, which its stand-in prints.
-    pub fn control(&self) -> Vec<&str> {
-        self.output.iter().map(String::as_str).filter(|line| line.starts_with(r#"{"type":"#)).collect()
+    /// The control messages that the stand-in router printed; where JSON was asked for, they are messages of records.
+    pub fn control(&self) -> Vec<String> {
+        let message = |line: &String| {
+            let record: Option<serde_json::Value> = serde_json::from_str(line).ok();
+            record.and_then(|record| record["message"].as_str().map(str::to_owned)).unwrap_or_else(|| line.clone())
+        };
+        self.output.iter().map(message).filter(|line| line.starts_with(r#"{"type":"#)).collect()
     }
 
     pub fn last_line(&self) -> &str {

@@ -112,13 +112,18 @@ mod tests {
     fn blocks_are_handed_out_as_the_sequence_grows() {
         let mut blocks = BlockAllocator::new(4, 2);
         let mut table = blocks.allocate(3, 7).expect("fits").blocks;
-        assert_eq!(table, [1, 0]);
+        assert_eq!(table, [0, 1]);
         assert_eq!(blocks.grow(&mut table, 4), Some(0));
         assert_eq!(blocks.grow(&mut table, 5), Some(1));
         assert_eq!(blocks.grow(&mut table, 7), Some(1));
         assert_eq!(blocks.free().len(), 0);
         blocks.release(&table, 4);
         assert_eq!((blocks.free().len(), blocks.reserved()), (4, 0));
+        assert_eq!(
+            blocks.allocate(8, 8).expect("fits").blocks,
+            table,
+            "what comes back is handed out in the same order"
+        );
     }
 
     /// What the allocator should be, written as simply as possible.

@@ -1,6 +1,7 @@
 """Fills a decoder's parameters from a checkpoint: each exactly once, only this rank's slice, nothing left over.
 
-Owns the checks and the cast to the model's type, which some parameters do without; where names come from and how a model is shared is decided elsewhere.
+Owns the checks and the cast to the model's type, which some parameters do without; where names come from and how a
+model is shared is decided elsewhere.
 """
 
 import functools

@@ -88,7 +88,7 @@ async fn prompts_that_do_not_fit() {
         (String::new(), "`inputs` cannot be empty"),
         ("a".repeat(101), "`inputs` must have less than 100 tokens. Given: 101"),
         // The longest token of the test's vocabulary has 7 bytes.
-        ("a".repeat(800), "`inputs` must have less than 100 tokens. Given: 800 bytes, at least 114"),
+        ("a".repeat(800), "`inputs` must have less than 100 tokens. Given: 800 bytes, at least 115"),
     ] {
         let reply = harness.post("/generate", json!({"inputs": inputs})).await;
         assert_eq!(reply.status, 422);
@@ -181,7 +181,7 @@ fn chat_fields() -> Vec<(Value, &'static str, &'static str)> {
         (json!({"max_tokens": 0}), "max_tokens", "strictly positive"),
         (json!({"max_tokens": 1, "max_completion_tokens": 2}), "max_tokens", "give one of them"),
         (json!({"n": 0}), "n", "strictly positive"),
-        (json!({"n": 1000000}), "n", "must be <= 4. Given: 1000000"),
+        (json!({"n": 1000000}), "n", "must be <= 4 (`--max-client-batch-size`). Given: 1000000"),
         (json!({"logprobs": true, "top_logprobs": 21}), "top_logprobs", "must be >= 0 and <= 5"),
         (json!({"top_logprobs": 1}), "top_logprobs", "needs `logprobs`"),
         (json!({"top_k": -2}), "top_k", "-1 for off"),
