@@ -185,7 +185,9 @@ async fn a_broken_rule_is_named() {
     plans.send(run(1, 1)).unwrap();
     let error = soon(results.next()).await.unwrap_err();
     assert!(error.to_string().contains("slot 0 runs but is not live"), "{error}");
-    assert_eq!(shards.handles[0].failure().as_deref(), Some("slot 0 runs but is not live"));
+    // The first rank to refuse ends the step; the others may not have seen the plan yet.
+    let said = |handle: &FakeShardHandle| handle.failure().as_deref() == Some("slot 0 runs but is not live");
+    assert!(shards.handles.iter().any(said));
 }
 
 #[tokio::test]
