@@ -1,5 +1,7 @@
 """Linear layers that keep 16-bit weights, against torch on the same weights widened: every type, bias, size, rank."""
 
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -43,9 +45,8 @@ def test_what_does_not_fit_is_refused():
 
 @pytest.mark.parametrize("dtype", TYPES)
 def test_matrices_keep_the_type_of_the_checkpoint(tiny_checkpoint, tmp_path, dtype):
-    folder, model = tiny_checkpoint(tie_word_embeddings=True)
-    model.to(dtype).save_pretrained(tmp_path)
-    model.float()
+    _, model = tiny_checkpoint(tie_word_embeddings=True)
+    copy.deepcopy(model).to(dtype).save_pretrained(tmp_path)
     decoder = load_decoder(tmp_path)
     matrices = [linear.weight.data for linear in (*decoder.linears, decoder.head.linear)]
     assert {matrix.dtype for matrix in matrices} == {dtype}
