@@ -211,10 +211,10 @@ unsafe fn add<S: Simd, E: Element, const R: usize, const M: usize>(
     columns: usize,
 ) {
     unsafe {
-        for i in 0..R {
+        for (i, sums) in sums.iter_mut().enumerate() {
             let weight = E::load::<S>(w.add(i * columns));
-            for j in 0..M {
-                sums[i][j] = S::multiply_add(weight, S::load_f32(x.add(j * columns)), sums[i][j]);
+            for (j, sum) in sums.iter_mut().enumerate() {
+                *sum = S::multiply_add(weight, S::load_f32(x.add(j * columns)), *sum);
             }
         }
     }
@@ -229,11 +229,11 @@ unsafe fn add_rest<S: Simd, E: Element, const R: usize, const M: usize>(
     (columns, rest): (usize, usize),
 ) {
     unsafe {
-        for i in 0..R {
+        for (i, sums) in sums.iter_mut().enumerate() {
             let weight = E::load::<S>(filled_up(w.add(i * columns), rest, E::ZERO).as_ptr());
-            for j in 0..M {
+            for (j, sum) in sums.iter_mut().enumerate() {
                 let activation = S::load_f32(filled_up(x.add(j * columns), rest, 0.0).as_ptr());
-                sums[i][j] = S::multiply_add(weight, activation, sums[i][j]);
+                *sum = S::multiply_add(weight, activation, *sum);
             }
         }
     }

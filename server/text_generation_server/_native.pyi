@@ -13,6 +13,34 @@ import numpy.typing as npt
 U32 = npt.NDArray[np.uint32]
 F32 = npt.NDArray[np.float32]
 
+@final
+class CpuPool:
+    """The threads that share a product: `threads`, the caller's among them. Idle ones sleep.
+
+    Raises:
+        OSError: the system gives no more threads.
+    """
+
+    def __init__(self, threads: int) -> None: ...
+
+@final
+class CpuMatrix:
+    """A matrix W (rows, columns) for products of few rows. Reads the array's memory, which must not change.
+
+    `dtype` is that of the weights: `float32`, or `float16` and `bfloat16`, whose array holds their bits as uint16.
+
+    Raises:
+        TypeError: another dtype, or an array that does not go with it.
+    """
+
+    def __init__(self, pool: CpuPool, weights: npt.NDArray, dtype: str) -> None: ...
+    def multiply(self, x: F32, y: F32) -> None:
+        """y = x W^T in float32: x (m, columns), y (m, rows), contiguous.
+
+        Raises:
+            ValueError: shapes that do not fit, or an array that is not contiguous.
+        """
+
 def router_main(argv: list[str]) -> int:
     """Run `text-generation-router` with this argv (argv[0] is the program's name); returns the exit code."""
 

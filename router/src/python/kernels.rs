@@ -34,7 +34,7 @@ impl CpuPool {
     #[new]
     fn new(threads: usize) -> PyResult<Self> {
         let pool = Pool::new(threads).map_err(|error| {
-            PyOSError::new_err(format!("{threads} threads cannot be started: {error}; set --shard-threads lower"))
+            PyOSError::new_err(format!("{threads} threads cannot be started: {error}; set OMP_NUM_THREADS lower"))
         })?;
         Ok(Self { pool })
     }
