@@ -1,7 +1,7 @@
 """The `text-generation` client, unmodified: sync, async, streams, and its errors.
 
-The client cannot read any server's chat stream: its chunks need `tool_calls` in each delta, which neither TGI nor OpenAI
-sends, and it takes `[DONE]` for JSON. So chat is tested whole only.
+The client cannot read any server's chat stream: its chunks need `tool_calls` in each delta, which neither TGI nor
+OpenAI sends, and it takes `[DONE]` for JSON. So chat is tested whole only.
 """
 
 import pytest
