@@ -7,7 +7,6 @@ mod control;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use axum::serve::ListenerExt as _;
 use clap::Parser;
 use text_generation_protocol::config::RouterConfig;
 use tokio::net::TcpListener;
@@ -161,13 +160,7 @@ async fn listen(listener: TcpListener, router: axum::Router, mut stopped: watch:
             tracing::debug!("the server's owner is gone");
         }
     };
-    // A token is sent when it is there: no frame waits for the client's acknowledgement of the one before.
-    let listener = listener.tap_io(|connection| {
-        if let Err(error) = connection.set_nodelay(true) {
-            tracing::warn!(%error, "tokens of this connection may arrive late");
-        }
-    });
-    if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(stop).await {
+    if let Err(error) = axum::serve(http::FrameListener::new(listener), router).with_graceful_shutdown(stop).await {
         tracing::error!(%error, "the HTTP server ended");
     }
 }

@@ -5,6 +5,7 @@ mod collect;
 mod extract;
 mod headers;
 mod json;
+mod listener;
 mod middleware;
 mod openapi;
 mod problem;
@@ -13,6 +14,7 @@ mod routes;
 mod sse;
 mod state;
 
+pub use listener::FrameListener;
 pub use openapi::schema as openapi_schema;
 pub use router::router;
 pub use state::{HttpConfig, ModelCard, Readiness, Server, Serving};
