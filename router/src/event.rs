@@ -25,8 +25,8 @@ pub enum Event {
     Prompt(Vec<PromptToken>),
     /// One generated token.
     Token(TokenEvent),
-    /// The sequence ended.
-    Done(Done),
+    /// The sequence ended. Boxed: most events are tokens, and each is moved several times.
+    Done(Box<Done>),
     /// The sequence failed; nothing follows.
     Error(Error),
 }
@@ -40,6 +40,8 @@ pub struct PromptToken {
     pub text: String,
     /// Natural log; `None` for the first token.
     pub logprob: Option<f32>,
+    /// The best candidates in its place, best first; empty unless asked for, and for the first token.
+    pub top_tokens: Vec<Token>,
 }
 
 /// A candidate or chosen token.
@@ -64,7 +66,7 @@ pub struct TokenEvent {
     pub top_tokens: Vec<Token>,
     /// Text released by this token: special tokens and stop strings left out, possible stop strings withheld.
     /// The concatenation over a sequence is its completion text.
-    pub delta: String,
+    pub delta: Arc<str>,
     /// Whether `Done` follows at once: TGI's last frame shows the token and the end together.
     pub last: bool,
 }

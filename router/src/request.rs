@@ -20,14 +20,22 @@ pub struct Request {
     pub max_new_tokens: Option<u32>,
     /// Strings that end the generation.
     pub stop: Vec<String>,
+    /// Tokens that end the generation, beside the model's own end tokens.
+    pub stop_token_ids: Vec<u32>,
+    /// Whether a stop string stays in the text that it ends.
+    pub include_stop: bool,
     /// Whether end tokens are generated through.
     pub ignore_eos: bool,
+    /// No end token and no stop string ends the generation before so many tokens.
+    pub min_tokens: u32,
+    /// Whether special tokens are left out of the text.
+    pub skip_special_tokens: bool,
     /// How tokens are chosen.
     pub sampling: SamplingParameters,
     /// Report so many best candidates beside each token.
     pub top_n_tokens: u32,
-    /// Report the prompt's tokens with their logprobs.
-    pub prompt_logprobs: bool,
+    /// Report the prompt's tokens with their logprobs, and so many best candidates beside each.
+    pub prompt_logprobs: Option<u32>,
     /// How the client's API spells the fields that errors name.
     pub spelling: &'static Spelling,
 }
@@ -87,6 +95,14 @@ pub struct SamplingParameters {
     pub frequency_penalty: f32,
     /// 0 = off.
     pub presence_penalty: f32,
+    /// 0 = off.
+    pub min_p: f32,
+    /// Added to the logits of these tokens; each token once.
+    pub logit_bias: Vec<(u32, f32)>,
+    /// Whether the text is watermarked.
+    pub watermark: bool,
+    /// Report logprobs of the model's own distribution instead of the one that is sampled from.
+    pub raw_logprobs: bool,
     /// `None` = drawn at admission.
     pub seed: Option<u64>,
 }
@@ -101,6 +117,10 @@ impl Default for SamplingParameters {
             repetition_penalty: 1.0,
             frequency_penalty: 0.0,
             presence_penalty: 0.0,
+            min_p: 0.0,
+            logit_bias: Vec::new(),
+            watermark: false,
+            raw_logprobs: false,
             seed: None,
         }
     }

@@ -186,7 +186,12 @@ impl Executor {
             let count = (ran.start + ran.count).min(row.prompt_length).saturating_sub(position);
             if count > 0 {
                 let logprobs = vec![-1.0; count as usize];
-                result.prompt_logprobs.push(v1::PromptLogprobs { slot: ran.slot, position, logprobs });
+                result.prompt_logprobs.push(v1::PromptLogprobs {
+                    slot: ran.slot,
+                    position,
+                    logprobs,
+                    ..v1::PromptLogprobs::default()
+                });
             }
         }
         if !ran.sample {

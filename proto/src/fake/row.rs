@@ -44,7 +44,7 @@ impl Row {
         if let Some(strange) = sequence.token_ids.iter().find(|&&token| token >= vocabulary) {
             return Err(format!("slot {slot} holds token {strange}, the vocabulary has {vocabulary}"));
         }
-        let sampling = sequence.sampling.unwrap_or_default();
+        let sampling = sequence.sampling.clone().unwrap_or_default();
         check_sampling(slot, &sampling)?;
         Ok(Self {
             hashes: cumulative(&sequence.token_ids),

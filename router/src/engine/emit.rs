@@ -91,7 +91,7 @@ impl Emitter {
 
     /// One token of the prompt, as it stands in the middle of a text.
     pub fn prompt_token(&self, id: u32, logprob: Option<f32>) -> PromptToken {
-        PromptToken { id, text: self.tokenizer.token_text(id), logprob }
+        PromptToken { id, text: self.tokenizer.token_text(id), logprob, top_tokens: Vec::new() }
     }
 
     /// Reports a generated token. When `end`, or a stop string in the text, makes it the last one, reports the end too
@@ -101,10 +101,11 @@ impl Emitter {
         // An end token is no text, even where the tokenizer does not know it as special.
         let hidden = special || end == Some(End::EndToken);
         let text = if hidden { self.tokenizer.token_text(sampled.id) } else { self.detokenizer.push(sampled.id) };
-        let (delta, stop) = self.stops.push(if hidden { "" } else { &text });
+        let text: Arc<str> = text.into();
+        let (delta, stop) = if hidden { (Arc::default(), None) } else { self.stops.push(&text) };
         self.generated_tokens += 1;
         self.generated_text.push_str(&delta);
-        let token = Token { id: sampled.id, text: text.into(), logprob: sampled.logprob, special };
+        let token = Token { id: sampled.id, text, logprob: sampled.logprob, special };
         let last = end.is_some() || stop.is_some();
         self.send(Event::Token(TokenEvent { token, top_tokens: self.candidates(sampled), delta, last }));
         self.finish(end, stop)
@@ -131,8 +132,9 @@ impl Emitter {
 
     /// The text that was withheld: an incomplete character, the beginning of a stop string.
     fn tail(&mut self) -> String {
-        let rest = self.detokenizer.finish();
-        let (mut tail, stop) = self.stops.push(&rest);
+        let rest: Arc<str> = self.detokenizer.finish().into();
+        let (shown, stop) = self.stops.push(&rest);
+        let mut tail = shown.to_string();
         if stop.is_none() {
             tail.push_str(&self.stops.finish());
         }
@@ -147,7 +149,7 @@ impl Emitter {
             inference: self.started.elapsed(),
         };
         let generated_text = std::mem::take(&mut self.generated_text);
-        self.send(Event::Done(Done {
+        self.send(Event::Done(Box::new(Done {
             reason,
             prompt_tokens: self.prompt_tokens,
             cached_tokens: self.cached_tokens,
@@ -156,7 +158,7 @@ impl Emitter {
             generated_text,
             seed: self.seed,
             timings,
-        }));
+        })));
     }
 
     fn candidates(&self, sampled: Sampled<'_>) -> Vec<Token> {

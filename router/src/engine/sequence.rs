@@ -52,7 +52,7 @@ impl Sequence {
             max_new_tokens: entry.max_new_tokens,
             ignore_eos: entry.ignore_eos,
             sampling,
-            prompt_logprobs: entry.prompt_logprobs.then(|| vec![0.0; prompt_length - 1]),
+            prompt_logprobs: entry.prompt_logprobs.map(|_| vec![0.0; prompt_length - 1]),
             described: 0,
             computed: allocation.cached_tokens,
             sampled: 0,
@@ -67,8 +67,9 @@ impl Sequence {
             prompt_length: self.prompt_length as u32,
             computed: self.computed as u32,
             block_ids: self.blocks.clone(),
-            sampling: Some(self.sampling),
+            sampling: Some(self.sampling.clone()),
             prompt_logprobs: self.prompt_logprobs.is_some(),
+            prompt_top_n: 0,
         }
     }
 
@@ -159,6 +160,7 @@ fn sampling_message(entry: &Entry) -> v1::Sampling {
         // A greedy row draws nothing: its seed is without effect.
         seed: sampling.seed.unwrap_or_default(),
         top_n: entry.top_n_tokens,
+        ..v1::Sampling::default()
     }
 }
 

@@ -42,7 +42,7 @@ async fn one(mut generation: Generation) -> Result<Collected, Error> {
             Event::Done(done) => {
                 text.push_str(&done.tail);
                 let prompt_characters = generation.prompt_characters;
-                return Ok(Collected { prompt, tokens, text, done, prompt_characters });
+                return Ok(Collected { prompt, tokens, text, done: *done, prompt_characters });
             }
             Event::Error(error) => return Err(error),
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 use http_body::Frame;
 use serde::Serialize;
 use tokio::time::{Instant, Sleep};
@@ -20,26 +20,28 @@ use crate::queue::Generation;
 /// How long a stream may be silent before it sends a comment, so that nobody takes it for dead.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_COMMENT: &[u8] = b":\n\n";
+/// Room for some frames; more is made when needed.
+const BUFFER_BYTES: usize = 4096;
 /// Ends OpenAI's streams.
 pub const DONE: &[u8] = b"data: [DONE]\n\n";
 
 /// How an API shows events.
 pub trait Frames: Send + Unpin + 'static {
     /// Writes the frames of one event of the sequence with this index.
-    fn event(&mut self, sequence: usize, event: Event, out: &mut Vec<u8>);
+    fn event(&mut self, sequence: usize, event: Event, out: &mut BytesMut);
 
     /// Writes what follows when every sequence has ended well.
-    fn end(&mut self, out: &mut Vec<u8>);
+    fn end(&mut self, out: &mut BytesMut);
 
     /// Writes the end of a stream that breaks off.
-    fn error(&mut self, error: Error, out: &mut Vec<u8>);
+    fn error(&mut self, error: Error, out: &mut BytesMut);
 }
 
 /// Writes one `data:` frame. Serialising plain structures into memory cannot fail.
-pub fn write_frame(out: &mut Vec<u8>, frame: &impl Serialize) {
+pub fn write_frame(out: &mut BytesMut, frame: &impl Serialize) {
     let start = out.len();
     out.extend_from_slice(b"data: ");
-    if let Err(error) = serde_json::to_writer(&mut *out, frame) {
+    if let Err(error) = serde_json::to_writer((&mut *out).writer(), frame) {
         tracing::error!(%error, "a stream frame could not be written");
         out.truncate(start);
         return;
@@ -52,8 +54,8 @@ struct EventStream<F> {
     /// The sequences of the call, by index; `None` once ended.
     sequences: Vec<Option<Generation>>,
     frames: F,
-    /// Written but not sent.
-    buffer: Vec<u8>,
+    /// Written but not sent. Its memory is used again once what was taken from it is sent.
+    buffer: BytesMut,
     ended: bool,
     last_write: Instant,
     alarm: Pin<Box<Sleep>>,
@@ -82,7 +84,7 @@ pub async fn respond_with(
     let mut stream = EventStream {
         sequences: generations.into_iter().map(Some).collect(),
         frames,
-        buffer: Vec::new(),
+        buffer: BytesMut::with_capacity(BUFFER_BYTES),
         ended: false,
         last_write: now,
         alarm: Box::pin(tokio::time::sleep_until(now + patience)),
@@ -182,9 +184,7 @@ impl<F: Frames> http_body::Body for EventStream<F> {
         }
         if !stream.buffer.is_empty() {
             stream.last_write = Instant::now();
-            let size = stream.buffer.len();
-            let bytes = std::mem::replace(&mut stream.buffer, Vec::with_capacity(size));
-            return Poll::Ready(Some(Ok(Frame::data(bytes.into()))));
+            return Poll::Ready(Some(Ok(Frame::data(stream.buffer.split().freeze()))));
         }
         if stream.ended {
             return Poll::Ready(None);

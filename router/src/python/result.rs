@@ -31,7 +31,8 @@ fn prompt_logprobs(entries: &Bound<'_, PyAny>) -> PyResult<Vec<v1::PromptLogprob
         .try_iter()?
         .map(|entry| {
             let (slot, position, logprobs): (u32, u32, Bound<'_, PyAny>) = entry?.extract()?;
-            Ok(v1::PromptLogprobs { slot, position, logprobs: array(&logprobs, "prompt_logprobs")? })
+            let logprobs = array(&logprobs, "prompt_logprobs")?;
+            Ok(v1::PromptLogprobs { slot, position, logprobs, ..v1::PromptLogprobs::default() })
         })
         .collect()
 }

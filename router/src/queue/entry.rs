@@ -17,14 +17,22 @@ pub struct Entry {
     pub max_new_tokens: u32,
     /// Strings that end the generation.
     pub stop: Vec<String>,
+    /// Tokens that end the generation, beside the model's own end tokens.
+    pub stop_token_ids: Vec<u32>,
+    /// Whether a stop string stays in the text that it ends.
+    pub include_stop: bool,
     /// Whether end tokens are generated through.
     pub ignore_eos: bool,
+    /// No end token and no stop string ends the generation before so many tokens.
+    pub min_tokens: u32,
+    /// Whether special tokens are left out of the text.
+    pub skip_special_tokens: bool,
     /// How tokens are chosen; the seed is set when it samples.
     pub sampling: SamplingParameters,
     /// Report so many best candidates beside each token.
     pub top_n_tokens: u32,
-    /// Report the prompt's tokens with their logprobs.
-    pub prompt_logprobs: bool,
+    /// Report the prompt's tokens with their logprobs, and so many best candidates beside each.
+    pub prompt_logprobs: Option<u32>,
     /// Where events go. Closed = the client is gone.
     pub events: EventSender,
     /// When the request arrived.

@@ -28,7 +28,7 @@ pub fn parameters(request: &Request, limits: &Limits, engine: &EngineLimits) -> 
         let (name, most, given) = (spelling.top_n_tokens, limits.max_top_n_tokens, request.top_n_tokens);
         return Err(Error::invalid(name, format!("`{name}` must be >= 0 and <= {most}. Given: {given}")));
     }
-    if request.prompt_logprobs && !limits.enable_prefill_logprobs {
+    if request.prompt_logprobs.is_some() && !limits.enable_prefill_logprobs {
         let message = "prompt logprobs are switched off; start the server with `--enable-prefill-logprobs`";
         return Err(Error::unsupported("decoder_input_details", message));
     }

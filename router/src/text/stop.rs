@@ -48,9 +48,12 @@ impl StopMatcher {
 
     /// Takes more text. Returns the text that may be shown and, if one appeared, the stop string that ended it.
     /// Nothing is shown after that.
-    pub fn push(&mut self, text: &str) -> (String, Option<Arc<str>>) {
+    pub fn push(&mut self, text: &Arc<str>) -> (Arc<str>, Option<Arc<str>>) {
         if self.stopped {
-            return (String::new(), None);
+            return (Arc::default(), None);
+        }
+        if self.automaton.is_empty() {
+            return (text.clone(), None);
         }
         let before = self.withheld.len();
         self.withheld.push_str(text);
@@ -59,11 +62,11 @@ impl StopMatcher {
             if let Some(stop) = &self.automaton.nodes[self.state].stop {
                 self.withheld.truncate(before + index + 1 - stop.len());
                 self.stopped = true;
-                return (std::mem::take(&mut self.withheld), Some(stop.clone()));
+                return (std::mem::take(&mut self.withheld).into(), Some(stop.clone()));
             }
         }
         let shown = self.withheld.len() - self.automaton.nodes[self.state].depth;
-        (self.withheld.drain(..shown).collect(), None)
+        (self.withheld.drain(..shown).collect::<String>().into(), None)
     }
 
     /// The text that is still withheld, at the end of the sequence.
@@ -83,6 +86,11 @@ impl Automaton {
         }
         automaton.link();
         automaton
+    }
+
+    /// Whether there is no string to find.
+    fn is_empty(&self) -> bool {
+        self.nodes[ROOT].next.is_empty()
     }
 
     fn insert(&mut self, stop: &str) {
@@ -143,10 +151,10 @@ mod tests {
         let mut matcher = StopMatcher::new(stops);
         let mut shown = String::new();
         for piece in pieces {
-            let (text, stop) = matcher.push(piece);
+            let (text, stop) = matcher.push(&piece.as_str().into());
             shown.push_str(&text);
             if stop.is_some() {
-                assert_eq!(matcher.push("more"), (String::new(), None));
+                assert_eq!(matcher.push(&"more".into()), ("".into(), None));
                 assert_eq!(matcher.finish(), "");
                 return (shown, stop);
             }
@@ -191,7 +199,7 @@ mod tests {
 
     #[test]
     fn without_stop_strings_everything_passes_at_once() {
-        assert_eq!(StopMatcher::new(&[]).push("any text"), ("any text".into(), None));
+        assert_eq!(StopMatcher::new(&[]).push(&"any text".into()), ("any text".into(), None));
     }
 
     proptest! {

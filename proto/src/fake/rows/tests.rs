@@ -107,7 +107,7 @@ fn sampling_parameters_are_in_range() {
     refused(started(), &with(Sampling { temperature: -1.0, ..greedy() }), "slot 1 has temperature -1");
     refused(started(), &with(Sampling { temperature: f32::NAN, ..greedy() }), "slot 1 has temperature NaN");
     refused(started(), &with(Sampling { repetition_penalty: 0.0, ..greedy() }), "slot 1 has repetition_penalty 0");
-    refused(started(), &with(Sampling { top_p: 0.0, ..warm }), "slot 1 has top_p 0");
+    refused(started(), &with(Sampling { top_p: 0.0, ..warm.clone() }), "slot 1 has top_p 0");
     refused(started(), &with(Sampling { typical_p: 1.5, ..warm }), "slot 1 has typical_p 1.5");
     started().apply(&with(Sampling { top_p: 0.0, ..greedy() })).unwrap();
 }

@@ -128,10 +128,14 @@ impl Case {
             prompt: self.prompt.clone(),
             max_new_tokens: self.max_new_tokens,
             stop: self.stop.clone(),
+            stop_token_ids: Vec::new(),
+            include_stop: false,
             ignore_eos: self.ignore_eos,
+            min_tokens: 0,
+            skip_special_tokens: true,
             sampling: SamplingParameters::default(),
             top_n_tokens: self.top_n,
-            prompt_logprobs: self.prompt_logprobs,
+            prompt_logprobs: self.prompt_logprobs.then_some(0),
             events,
             received: Instant::now(),
             queued: Instant::now(),
@@ -184,7 +188,7 @@ impl Case {
         assert!(tokens.iter().rev().map(|event| event.last).eq((0..ids.len()).map(|before_end| before_end == 0)));
         assert!(tokens.iter().all(|event| event.top_tokens.len() == self.top_n as usize));
         assert!(tokens.iter().all(|event| event.token.text.as_ref() == letter(event.token.id)));
-        let shown = tokens.iter().map(|event| event.delta.as_str()).chain([done.tail.as_str()]).collect::<String>();
+        let shown = tokens.iter().map(|event| &*event.delta).chain([&*done.tail]).collect::<String>();
         assert_eq!((&shown, &done.reason), (&text, &reason));
         assert!(done.generated_text.starts_with(&text));
         assert_eq!((done.prompt_tokens, done.generated_tokens), (self.prompt.len(), ids.len()));
@@ -198,7 +202,7 @@ fn split(events: impl Iterator<Item = Event>) -> (Vec<TokenEvent>, Done) {
         assert!(end.is_none(), "nothing follows the end");
         match event {
             Event::Token(token) => tokens.push(token),
-            Event::Done(done) => end = Some(done),
+            Event::Done(done) => end = Some(*done),
             other => panic!("unexpected {other:?}"),
         }
     }

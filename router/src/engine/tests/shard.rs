@@ -152,7 +152,7 @@ impl State {
             prompt_length: new.prompt_length as usize,
             computed: 0,
             table: new.block_ids.clone(),
-            top_n: new.sampling.expect("sampling parameters").top_n,
+            top_n: new.sampling.as_ref().expect("sampling parameters").top_n,
             describes: new.prompt_logprobs,
         });
     }
@@ -182,7 +182,12 @@ impl State {
         if row.describes && first < row.prompt_length {
             let end = (row.computed + 1).min(row.prompt_length);
             let logprobs = (first..end).map(|position| -(position as f32)).collect();
-            result.prompt_logprobs.push(PromptLogprobs { slot, position: first as u32, logprobs });
+            result.prompt_logprobs.push(PromptLogprobs {
+                slot,
+                position: first as u32,
+                logprobs,
+                ..PromptLogprobs::default()
+            });
         }
         assert_eq!(samples, row.computed == row.tokens.len(), "samples exactly at the last known token");
         assert!(row.tokens.len() <= self.limits.max_total_tokens, "no row is planned beyond the limit");

@@ -155,11 +155,13 @@ fn model_folder(template: bool) -> tempfile::TempDir {
 async fn answer(entry: Entry, script: Script) {
     let send = |event| entry.events.send(event).is_ok();
     send(Event::Start { at: Instant::now() });
-    if entry.prompt_logprobs {
+    if entry.prompt_logprobs.is_some() {
         let logprob = |index| (index > 0).then_some(-0.5);
         let tokens = entry.prompt.iter().enumerate();
         send(Event::Prompt(
-            tokens.map(|(i, &id)| PromptToken { id, text: format!("t{id}"), logprob: logprob(i) }).collect(),
+            tokens
+                .map(|(i, &id)| PromptToken { id, text: format!("t{id}"), logprob: logprob(i), top_tokens: Vec::new() })
+                .collect(),
         ));
     }
     let words = match script {
@@ -171,7 +173,7 @@ async fn answer(entry: Entry, script: Script) {
     let mut generated_text = String::new();
     for index in 0..words {
         let word = WORDS[index % WORDS.len()];
-        let (delta, stop) = stops.push(word);
+        let (delta, stop) = stops.push(&word.into());
         generated_text.push_str(&delta);
         let length = index + 1 == words && script == Script::Words;
         send(Event::Token(token(&entry, index, word, delta, stop.is_some() || length)));
@@ -190,7 +192,7 @@ async fn answer(entry: Entry, script: Script) {
     generated_text.push_str(&tail);
     let (reason, count) = match script {
         Script::End(_) => {
-            send(Event::Token(token(&entry, words, END, String::new(), true)));
+            send(Event::Token(token(&entry, words, END, Arc::default(), true)));
             (FinishReason::EndOfSequence, words + 1)
         }
         _ => (FinishReason::Length, words),
@@ -198,7 +200,7 @@ async fn answer(entry: Entry, script: Script) {
     send(Event::Done(done(&entry, reason, count, tail, generated_text)));
 }
 
-fn token(entry: &Entry, index: usize, word: &str, delta: String, last: bool) -> TokenEvent {
+fn token(entry: &Entry, index: usize, word: &str, delta: Arc<str>, last: bool) -> TokenEvent {
     let one = |rank: u32| Token {
         id: 100 + index as u32 + rank,
         text: if rank == 0 { word.into() } else { format!("{word}{rank}").into() },
@@ -208,8 +210,8 @@ fn token(entry: &Entry, index: usize, word: &str, delta: String, last: bool) -> 
     TokenEvent { token: one(0), top_tokens: (0..entry.top_n_tokens).map(one).collect(), delta, last }
 }
 
-fn done(entry: &Entry, reason: FinishReason, count: usize, tail: String, generated_text: String) -> Done {
-    Done {
+fn done(entry: &Entry, reason: FinishReason, count: usize, tail: String, generated_text: String) -> Box<Done> {
+    Box::new(Done {
         reason,
         prompt_tokens: entry.prompt.len(),
         cached_tokens: 3,
@@ -222,7 +224,7 @@ fn done(entry: &Entry, reason: FinishReason, count: usize, tail: String, generat
             queue: Duration::from_millis(2),
             inference: Duration::from_millis(40),
         },
-    }
+    })
 }
 
 impl Harness {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
+use bytes::BytesMut;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -137,11 +138,11 @@ async fn a_silent_stream_is_kept_alive() {
 
     struct Silent;
     impl sse::Frames for Silent {
-        fn event(&mut self, _sequence: usize, _event: Event, out: &mut Vec<u8>) {
+        fn event(&mut self, _sequence: usize, _event: Event, out: &mut BytesMut) {
             out.extend_from_slice(b"data: x\n\n");
         }
-        fn end(&mut self, _out: &mut Vec<u8>) {}
-        fn error(&mut self, _error: crate::error::Error, _out: &mut Vec<u8>) {}
+        fn end(&mut self, _out: &mut BytesMut) {}
+        fn error(&mut self, _error: crate::error::Error, _out: &mut BytesMut) {}
     }
 
     let harness = scripted(Script::Silence);

@@ -80,10 +80,14 @@ impl GenerateRequest {
             truncate: parameters.truncate,
             max_new_tokens: parameters.max_new_tokens,
             stop: parameters.stop,
+            stop_token_ids: Vec::new(),
+            include_stop: false,
             ignore_eos: parameters.ignore_eos,
+            min_tokens: 0,
+            skip_special_tokens: true,
             sampling,
             top_n_tokens: parameters.top_n_tokens.unwrap_or(0),
-            prompt_logprobs: parameters.decoder_input_details,
+            prompt_logprobs: parameters.decoder_input_details.then_some(0),
             spelling: &SPELLING,
         };
         Ok((vec![request; sequences], shape))
@@ -130,8 +134,8 @@ impl GenerateParameters {
             typical_p: self.typical_p.unwrap_or(1.0),
             repetition_penalty: self.repetition_penalty.unwrap_or(1.0),
             frequency_penalty: self.frequency_penalty.unwrap_or(0.0),
-            presence_penalty: 0.0,
             seed: self.seed,
+            ..SamplingParameters::default()
         })
     }
 }

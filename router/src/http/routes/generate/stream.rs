@@ -1,5 +1,7 @@
 //! TGI's stream: one frame a token. The last token and the end share a frame.
 
+use bytes::BytesMut;
+
 use super::convert::{Shape, candidates};
 use super::types::{StreamDetails, StreamResponse, WireToken};
 use crate::error::Error;
@@ -25,7 +27,7 @@ impl TokenFrames {
         Self { shape, index: 0, last: None }
     }
 
-    fn token(&mut self, token: &TokenEvent, end: Option<&Done>, out: &mut Vec<u8>) {
+    fn token(&mut self, token: &TokenEvent, end: Option<&Done>, out: &mut BytesMut) {
         self.index += 1;
         let text = end.map(|done| format!("{}{}", self.shape.prefix, done.generated_text));
         let details = |done: &Done| StreamDetails {
@@ -46,7 +48,7 @@ impl TokenFrames {
 }
 
 impl Frames for TokenFrames {
-    fn event(&mut self, _sequence: usize, event: Event, out: &mut Vec<u8>) {
+    fn event(&mut self, _sequence: usize, event: Event, out: &mut BytesMut) {
         match event {
             Event::Start { .. } | Event::Prompt(_) => {}
             Event::Token(token) if token.last => self.last = Some(token),
@@ -59,9 +61,9 @@ impl Frames for TokenFrames {
         }
     }
 
-    fn end(&mut self, _out: &mut Vec<u8>) {}
+    fn end(&mut self, _out: &mut BytesMut) {}
 
-    fn error(&mut self, error: Error, out: &mut Vec<u8>) {
+    fn error(&mut self, error: Error, out: &mut BytesMut) {
         write_frame(out, &Problem::from(error).as_tgi());
     }
 }

@@ -1,6 +1,7 @@
 //! The order of OpenAI's streams, for chat and completions alike: an opening, text, a finish chunk for each choice, the
 //! usage if it was asked for, one `[DONE]`.
 
+use bytes::BytesMut;
 use serde::Serialize;
 
 use super::shown::ShownTokens;
@@ -64,7 +65,7 @@ impl<C: Chunk> ChunkFrames<C> {
         Self { chunk, head, n, include_usage, usage: Usage::default(), opened: vec![false; choices], shown }
     }
 
-    fn open(&mut self, index: usize, out: &mut Vec<u8>) {
+    fn open(&mut self, index: usize, out: &mut BytesMut) {
         if !std::mem::replace(&mut self.opened[index], true)
             && let Some(choice) = self.chunk.opening(index)
         {
@@ -72,7 +73,7 @@ impl<C: Chunk> ChunkFrames<C> {
         }
     }
 
-    fn text(&mut self, index: usize, text: &str, tokens: &[TokenEvent], out: &mut Vec<u8>) {
+    fn text(&mut self, index: usize, text: &str, tokens: &[TokenEvent], out: &mut BytesMut) {
         if !(text.is_empty() && tokens.is_empty()) {
             let choice = self.chunk.text(index, text, tokens);
             write_chunk(&self.head, self.include_usage, &[choice], out);
@@ -80,12 +81,12 @@ impl<C: Chunk> ChunkFrames<C> {
     }
 }
 
-fn write_chunk<T: Serialize>(head: &Head, include_usage: bool, choices: &[T], out: &mut Vec<u8>) {
+fn write_chunk<T: Serialize>(head: &Head, include_usage: bool, choices: &[T], out: &mut BytesMut) {
     write_frame(out, &WireChunk { head, choices, usage: include_usage.then_some(None) });
 }
 
 impl<C: Chunk> Frames for ChunkFrames<C> {
-    fn event(&mut self, index: usize, event: Event, out: &mut Vec<u8>) {
+    fn event(&mut self, index: usize, event: Event, out: &mut BytesMut) {
         match event {
             Event::Start { .. } | Event::Prompt(_) => {}
             Event::Token(token) => {
@@ -110,7 +111,7 @@ impl<C: Chunk> Frames for ChunkFrames<C> {
         }
     }
 
-    fn end(&mut self, out: &mut Vec<u8>) {
+    fn end(&mut self, out: &mut BytesMut) {
         if self.include_usage {
             let choices: &[()] = &[];
             write_frame(out, &WireChunk { head: &self.head, choices, usage: Some(Some(self.usage)) });
@@ -118,7 +119,7 @@ impl<C: Chunk> Frames for ChunkFrames<C> {
         out.extend_from_slice(DONE);
     }
 
-    fn error(&mut self, error: Error, out: &mut Vec<u8>) {
+    fn error(&mut self, error: Error, out: &mut BytesMut) {
         write_frame(out, &ErrorBody::of(&Problem::from(error)));
         out.extend_from_slice(DONE);
     }

@@ -187,14 +187,18 @@ impl CommonFields {
             truncate: None,
             max_new_tokens,
             stop: stop.clone(),
+            stop_token_ids: Vec::new(),
+            include_stop: false,
             ignore_eos: self.ignore_eos,
+            min_tokens: 0,
+            skip_special_tokens: true,
             // Equal seeds would make equal choices.
             sampling: SamplingParameters {
                 seed: sampling.seed.map(|seed| seed.wrapping_add((index % n) as u64)),
                 ..sampling.clone()
             },
             top_n_tokens: extras.top_n_tokens,
-            prompt_logprobs: false,
+            prompt_logprobs: None,
             spelling: extras.spelling,
         };
         let inputs = prompts.into_iter().flat_map(|prompt| std::iter::repeat_n(prompt, n));
@@ -228,6 +232,7 @@ impl CommonFields {
             frequency_penalty: self.frequency_penalty.unwrap_or(0.0),
             presence_penalty: self.presence_penalty.unwrap_or(0.0),
             seed: self.seed,
+            ..SamplingParameters::default()
         })
     }
 }
