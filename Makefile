@@ -111,6 +111,9 @@ bench: install develop
 	$(TEST_VENV)/bin/python -m benchmarks.router_cpu --binaries $(CARGO_TARGET_DIR)/release --model $$model && \
 	$(TEST_VENV)/bin/python -m benchmarks.cpu_decode --launcher $(VENV)/bin/text-generation-launcher --model $$model
 
+# The wheel to hand out: built once, so that the slower build pays.
+wheel: export CARGO_PROFILE_RELEASE_LTO = thin
+wheel: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 1
 wheel: $(VENV)/packages.stamp
 	sh scripts/wheel.sh $(VENV) dist --release
 

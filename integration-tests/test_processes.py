@@ -129,6 +129,11 @@ def test_unwritable_cache(tmp_path):
         server.exits_with("cache")
 
 
+def test_too_little_memory(tmp_path):
+    with launched(tmp_path, "--max-batch-total-tokens", "4000000000", ready=False) as server:
+        server.exits_with("4000000000 tokens", "fit into memory", "lower --max-batch-total-tokens")
+
+
 def truncate(folder: Path) -> str:
     path = folder / "model.safetensors"
     with path.open("r+b") as file:

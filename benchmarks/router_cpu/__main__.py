@@ -18,13 +18,12 @@ from pathlib import Path
 from benchmarks.http_load import load
 from benchmarks.processes import cpu_seconds, free_port, resident_mebibytes, running, wait_ready
 from benchmarks.reporting import report
-from benchmarks.router_cpu.bare_write import cpu_per_frame
+from benchmarks.router_cpu.bare_write import Rhythm, cpu_per_frame
 
 STREAMS = 64
-REQUESTS = 192
+ROUNDS = 3
 TOKENS = 128
 STEP_MICROSECONDS = 10_000
-BARE_FRAMES = 200_000
 # The demo model's tokenizer: special tokens come first, and are not text.
 VOCABULARY, FIRST_PLAIN_TOKEN = 49_152, 17
 
@@ -57,10 +56,10 @@ def measure(router_pid: int, url: str) -> dict[str, object]:
     idle = resident_mebibytes(router_pid)
     asyncio.run(load(url, STREAMS, STREAMS, 16, 16))
     before = cpu_seconds(router_pid)
-    result = asyncio.run(load(url, STREAMS, REQUESTS, 16, TOKENS))
+    result = asyncio.run(load(url, STREAMS, STREAMS * ROUNDS, 16, TOKENS))
     router = (cpu_seconds(router_pid) - before) / max(1, int(str(result["tokens"])))
     size = frame_bytes(url)
-    bare = cpu_per_frame(size, BARE_FRAMES, STREAMS)
+    bare = cpu_per_frame(size, Rhythm(STREAMS, ROUNDS, TOKENS, STEP_MICROSECONDS / 1e6))
     return {
         "router_us_per_token": round(router * 1e6, 2),
         "bare_write_us_per_frame": round(bare * 1e6, 2),

@@ -17,6 +17,10 @@ use crate::drain::{self, Cause, Signals};
 use crate::http::{self, HttpConfig, Readiness, Server};
 use crate::telemetry;
 
+/// Cores for each thread that serves connections.
+const CORES_PER_WORKER: usize = 4;
+/// Most threads that serve connections.
+const MOST_WORKERS: usize = 8;
 /// Exit code of a start that failed.
 const FAILURE: i32 = 1;
 /// How long answers may take to leave after the last request has ended.
@@ -82,14 +86,21 @@ fn serve(config: RouterConfig) -> Result<i32, AppError> {
         let cause = format!("the log level `{}` cannot be used: {error}", config.log.level);
         AppError::new(cause, "Use `error`, `warn`, `info`, `debug`, `trace` or a filter directive.")
     })?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| AppError::new(format!("cannot start threads: {error}"), "Raise the limit on processes."))?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(worker_threads()).enable_all().build().map_err(
+            |error| AppError::new(format!("cannot start threads: {error}"), "Raise the limit on processes."),
+        )?;
     let code = runtime.block_on(run(config));
     // What still runs is cut off: waiting for it was the drain's business.
     runtime.shutdown_background();
     code
+}
+
+/// Few threads: a worker can stream some 50,000 tokens a second, and tasks that move between cores cost more than they
+/// gain. Tokenising has threads of its own, and the shards need the other cores.
+fn worker_threads() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    (cores / CORES_PER_WORKER).clamp(1, MOST_WORKERS)
 }
 
 async fn run(config: RouterConfig) -> Result<i32, AppError> {

@@ -24,7 +24,7 @@ from text_generation_server.parallel.mesh import leave
 from text_generation_server.refusal import Refusal
 
 _LOGGER = logging.getLogger(__name__)
-_MEMORY_HINT = "lower --max-batch-prefill-tokens, --max-batch-size or --cuda-memory-fraction"
+_MEMORY_HINT = "Lower --max-batch-prefill-tokens, --max-batch-size or --cuda-memory-fraction."
 
 
 def serve(config_path: str) -> int:
@@ -78,6 +78,11 @@ def _run(config: ShardConfig, server: ShardServer) -> int:
     return 0
 
 
+def _refusal(error: DoesNotFit | torch.OutOfMemoryError) -> str:
+    """The cause on one line, the way out on a second."""
+    return str(error) if isinstance(error, DoesNotFit) else f"{' '.join(str(error).split())}\n{_MEMORY_HINT}"
+
+
 def _warm_up(server: ShardServer, shard: Shard, memory_fraction: float) -> Capacity:
     """Wait for warm-ups until one fits."""
     while True:
@@ -86,9 +91,8 @@ def _warm_up(server: ShardServer, shard: Shard, memory_fraction: float) -> Capac
             capacity = find_capacity(request, shard.decoder, shard.attention, memory_fraction)
             shard.attention.allocate(capacity.blocks)
         except (DoesNotFit, torch.OutOfMemoryError) as error:
-            message = str(error) if isinstance(error, DoesNotFit) else f"{error}; {_MEMORY_HINT}"
-            _LOGGER.error("the warm-up is refused: %s", message)
-            server.refuse_warmup(message)
+            _LOGGER.error("the warm-up is refused: %s", error)
+            server.refuse_warmup(_refusal(error))
             continue
         server.warmed(
             blocks=capacity.blocks,

@@ -215,7 +215,7 @@ async fn warm_up(
     files: &ModelFiles,
     group: &ShardGroup,
 ) -> Result<(EngineLimits, Geometry), AppError> {
-    let capacity = group.warmup(engine::warmup_request(&config.limits)).await.map_err(unusable)?;
+    let capacity = group.warmup(engine::warmup_request(&config.limits)).await.map_err(unfit)?;
     let limits = EngineLimits::resolve(&config.limits, group.info(), &capacity, &files.config)
         .map_err(|error| AppError::new(error.to_string(), "Without the flag the limit is found from the memory."))?;
     Ok((limits, Geometry::new(group.info(), &capacity)))
@@ -223,4 +223,13 @@ async fn warm_up(
 
 fn unusable(error: ShardError) -> AppError {
     AppError::new(error.to_string(), SHARD_HINT)
+}
+
+/// A shard that refuses to warm up says on a second line what to do about it.
+fn unfit(error: ShardError) -> AppError {
+    let text = error.to_string();
+    match text.split_once('\n') {
+        Some((cause, hint)) => AppError::new(cause, hint),
+        None => unusable(error),
+    }
 }

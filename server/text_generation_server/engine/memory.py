@@ -53,8 +53,8 @@ def find_capacity(
     positions = decoder.spec.max_positions
     if request.max_total_tokens > positions:
         raise DoesNotFit(
-            f"sequences of {request.max_total_tokens} tokens were asked for; the model has {positions} positions; "
-            "lower --max-total-tokens"
+            f"sequences of {request.max_total_tokens} tokens were asked for; the model has {positions} positions\n"
+            "Lower --max-total-tokens."
         )
     step_bytes = _try_largest_step(decoder, attention, step_tokens, sequences)
     fitting = cache_bytes(attention.device, memory_fraction, step_bytes) // attention.block_bytes()
@@ -71,14 +71,14 @@ def _blocks(request: WarmupRequest, block_size: int, fitting: int, positions: in
         blocks = -(-request.max_cache_tokens // block_size)
         if blocks > fitting:
             raise DoesNotFit(
-                f"a KV cache of {request.max_cache_tokens} tokens was asked for; {fitting * block_size} fit into memory"
-                "; lower --max-batch-total-tokens or --max-batch-size"
+                f"a KV cache of {request.max_cache_tokens} tokens was asked for; {fitting * block_size} fit into memory\n"
+                "Lower --max-batch-total-tokens or --max-batch-size."
             )
     room = blocks * block_size
     if request.max_total_tokens > room or room == 0:
         raise DoesNotFit(
-            f"sequences of {request.max_total_tokens or 1} tokens were asked for, but the KV cache holds {room}; "
-            "lower --max-total-tokens, or free memory"
+            f"sequences of {request.max_total_tokens or 1} tokens were asked for, but the KV cache holds {room}\n"
+            "Lower --max-total-tokens, or free memory."
         )
     return blocks, request.max_total_tokens or min(positions, room)
 
