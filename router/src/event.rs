@@ -78,8 +78,6 @@ pub enum FinishReason {
     Length,
     /// The model produced an end token.
     EndOfSequence,
-    /// The model produced a token that the request named as an end; which one.
-    StopToken(u32),
     /// A stop string appeared; which one.
     Stop(Arc<str>),
 }

@@ -49,8 +49,6 @@ pub struct Spelling {
     pub max_new_tokens: &'static str,
     /// The number of candidates to report.
     pub top_n_tokens: &'static str,
-    /// What asks for the scores of the prompt.
-    pub prompt_logprobs: &'static str,
 }
 
 /// What to continue.

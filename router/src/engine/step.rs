@@ -19,7 +19,6 @@ use super::observer::{Observer, StepReport};
 use super::plan::Planner;
 use super::port::{PlanPort, ResultPort};
 use super::rows::RowId;
-use super::rules::Rules;
 use crate::error::Error;
 use crate::shard::ShardError;
 use crate::text::Tokenizer;
@@ -35,8 +34,8 @@ pub struct EngineSetup {
     pub geometry: Geometry,
     /// Turns tokens into text.
     pub tokenizer: Arc<Tokenizer>,
-    /// What holds for every sequence.
-    pub rules: Rules,
+    /// Tokens that end a generation.
+    pub eos_token_ids: Vec<u32>,
     /// Listens to the numbers.
     pub observer: Arc<dyn Observer>,
 }
@@ -68,7 +67,7 @@ pub fn start<P: PlanPort, R: ResultPort>(
         plans,
         intake,
         open: true,
-        planner: Planner::new(setup.limits, setup.geometry, setup.tokenizer, setup.rules),
+        planner: Planner::new(setup.limits, setup.geometry, setup.tokenizer, setup.eos_token_ids),
         observer: setup.observer,
         under_way: VecDeque::with_capacity(PLANS_UNDER_WAY),
         last_result: Instant::now(),

@@ -13,12 +13,7 @@ use crate::http::collect::Collected;
 use crate::request::{ChatInput, Spelling};
 
 /// Chat's field names.
-static SPELLING: Spelling = Spelling {
-    input: "messages",
-    max_new_tokens: "max_tokens",
-    top_n_tokens: "top_logprobs",
-    prompt_logprobs: "prompt_logprobs",
-};
+static SPELLING: Spelling = Spelling { input: "messages", max_new_tokens: "max_tokens", top_n_tokens: "top_logprobs" };
 
 /// Who answers.
 pub const ASSISTANT: &str = "assistant";
