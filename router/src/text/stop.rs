@@ -1,4 +1,5 @@
-//! Stop strings, matched on text: a possible beginning of one is withheld, a whole one ends the text before it.
+//! Stop strings, matched on text: a possible beginning of one is withheld, a whole one ends the text before it
+//! (behind it where it is to be kept).
 //!
 //! The first stop string to be complete wins; of those that are complete at the same place, the longest. So the
 //! result does not depend on how the text was cut into pieces, and no token is spent on waiting for a longer match.
@@ -14,6 +15,7 @@ pub struct StopMatcher {
     state: usize,
     withheld: String,
     stopped: bool,
+    keep: bool,
 }
 
 /// A tree of all beginnings of the stop strings.
@@ -43,7 +45,28 @@ impl StopMatcher {
     /// Watches for these strings; none = everything passes at once. They are not empty: requests with empty stop
     /// strings are refused at admission (one would match everywhere; here it is left out).
     pub fn new(stops: &[String]) -> Self {
-        Self { automaton: Arc::new(Automaton::new(stops)), state: ROOT, withheld: String::new(), stopped: false }
+        let automaton = Arc::new(Automaton::new(stops));
+        Self { automaton, state: ROOT, withheld: String::new(), stopped: false, keep: false }
+    }
+
+    /// Whether a stop string stays in the text that it ends.
+    pub fn keeping(self, keep: bool) -> Self {
+        Self { keep, ..self }
+    }
+
+    /// Takes more text in which no stop string may be complete. Returns the text that may be shown. A beginning at its
+    /// end still counts: the string may be complete later.
+    pub fn pass(&mut self, text: &Arc<str>) -> Arc<str> {
+        if self.stopped || self.automaton.is_empty() {
+            return self.push(text).0;
+        }
+        self.withheld.push_str(text);
+        self.state = text.bytes().fold(self.state, |state, byte| self.automaton.step(state, byte));
+        // A whole stop string that nothing continues needs no withholding: only what may follow it counts.
+        while self.state != ROOT && self.automaton.nodes[self.state].next.is_empty() {
+            self.state = self.automaton.nodes[self.state].fallback;
+        }
+        self.release()
     }
 
     /// Takes more text. Returns the text that may be shown and, if one appeared, the stop string that ended it.
@@ -60,13 +83,19 @@ impl StopMatcher {
         for (index, byte) in text.bytes().enumerate() {
             self.state = self.automaton.step(self.state, byte);
             if let Some(stop) = &self.automaton.nodes[self.state].stop {
-                self.withheld.truncate(before + index + 1 - stop.len());
+                let end = before + index + 1;
+                self.withheld.truncate(if self.keep { end } else { end - stop.len() });
                 self.stopped = true;
                 return (std::mem::take(&mut self.withheld).into(), Some(stop.clone()));
             }
         }
+        (self.release(), None)
+    }
+
+    /// The text that is no beginning of a stop string.
+    fn release(&mut self) -> Arc<str> {
         let shown = self.withheld.len() - self.automaton.nodes[self.state].depth;
-        (self.withheld.drain(..shown).collect::<String>().into(), None)
+        self.withheld.drain(..shown).collect::<String>().into()
     }
 
     /// The text that is still withheld, at the end of the sequence.

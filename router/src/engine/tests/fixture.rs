@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use text_generation_protocol::config::Watermark;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::shard::{POISON, ScriptedShard, VOCABULARY, next_token};
-use crate::engine::{Engine, EngineLimits, EngineSetup, Geometry, Observer, start};
+use crate::engine::{Engine, EngineLimits, EngineSetup, Geometry, Observer, SamplingRules, start};
 use crate::event::{Done, Event, EventReceiver, FinishReason, TokenEvent};
 use crate::queue::Entry;
 use crate::request::SamplingParameters;
@@ -86,8 +87,8 @@ impl Bench {
         };
         let shard = ScriptedShard::new(limits, geometry);
         let counts = Arc::new(Counts::default());
-        let eos_token_ids = vec![END];
-        let setup = EngineSetup { limits, geometry, tokenizer, eos_token_ids, observer: counts.clone() };
+        let rules = SamplingRules { eos_token_ids: vec![END], watermark: Watermark::default() };
+        let setup = EngineSetup { limits, geometry, tokenizer, rules, observer: counts.clone() };
         let (engine, run) = start(setup, shard.clone(), shard.clone());
         Self { engine, shard, counts, task: tokio::spawn(run) }
     }
