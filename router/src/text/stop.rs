@@ -205,6 +205,24 @@ mod tests {
         (text.to_owned(), None)
     }
 
+    /// Each piece with whether stop strings count in it; the reference looks at every end of the whole text.
+    fn gated(stops: &[String], pieces: &[(String, bool)], keep: bool) -> (String, Option<Arc<str>>) {
+        let mut text = String::new();
+        for (piece, counts) in pieces {
+            let before = text.len();
+            text.push_str(piece);
+            let ends = piece.char_indices().map(|(at, c)| before + at + c.len_utf8());
+            for end in ends.filter(|_| *counts) {
+                let hits = stops.iter().filter(|stop| text[..end].ends_with(stop.as_str()));
+                if let Some(stop) = hits.max_by_key(|stop| stop.len()) {
+                    let end = if keep { end } else { end - stop.len() };
+                    return (text[..end].to_owned(), Some(Arc::from(stop.as_str())));
+                }
+            }
+        }
+        (text, None)
+    }
+
     fn owned(texts: &[&str]) -> Vec<String> {
         texts.iter().map(|text| (*text).to_owned()).collect()
     }
@@ -232,6 +250,27 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn kept_stop_strings_and_those_that_come_early_equal_a_search_too(
+            stops in prop::collection::vec("[abé]{1,4}", 0..4),
+            pieces in prop::collection::vec("[abcé]{0,5}", 0..12),
+            early in 0..12_usize,
+            keep in any::<bool>(),
+        ) {
+            let mut matcher = StopMatcher::new(&stops).keeping(keep);
+            let mut shown = String::new();
+            let mut found = None;
+            for (at, piece) in pieces.iter().enumerate() {
+                let piece: Arc<str> = piece.as_str().into();
+                let (text, stop) = if at < early { (matcher.pass(&piece), None) } else { matcher.push(&piece) };
+                shown.push_str(&text);
+                found = found.or(stop);
+            }
+            shown.push_str(&matcher.finish());
+            let pieces: Vec<_> = pieces.into_iter().enumerate().map(|(at, piece)| (piece, at >= early)).collect();
+            prop_assert_eq!((shown, found), gated(&stops, &pieces, keep));
+        }
+
         #[test]
         fn equals_a_search_in_the_whole_text(
             stops in prop::collection::vec("[abé]{1,4}", 0..4),
