@@ -16,7 +16,7 @@ pub enum End {
     /// The token budget is used up. Goes before an end token.
     Length,
     /// One of the model's end tokens.
-    EndToken,
+    Eos,
     /// A token that the request names as an end.
     StopToken,
 }
@@ -110,7 +110,7 @@ impl Emitter {
     pub fn token(&mut self, sampled: Sampled<'_>, end: Option<End>) -> bool {
         let special = self.tokenizer.is_special(sampled.id);
         // What ends a text is no part of it unless the request keeps it, be it special to the tokenizer or not.
-        let ends = matches!(end, Some(End::EndToken | End::StopToken));
+        let ends = matches!(end, Some(End::Eos | End::StopToken));
         let hidden = special && self.skip_special_tokens || ends && !self.include_stop;
         let text = if hidden { self.tokenizer.token_text(sampled.id) } else { self.detokenizer.push(sampled.id) };
         let text: Arc<str> = text.into();
@@ -142,7 +142,7 @@ impl Emitter {
             (None, None) => return false,
         };
         let reason = match (end, stop) {
-            (Some(End::EndToken), _) => FinishReason::EndOfSequence,
+            (Some(End::Eos), _) => FinishReason::EndOfSequence,
             (Some(End::StopToken), _) => FinishReason::StopToken(token),
             (None, Some(stop)) => FinishReason::Stop(stop),
             (Some(End::Length), _) | (None, None) => FinishReason::Length,

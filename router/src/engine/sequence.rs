@@ -112,7 +112,7 @@ impl Sequence {
         if self.generated() >= self.max_new_tokens as usize {
             Some(End::Length)
         } else if !self.ignore_eos && eos_token_ids.contains(&token) {
-            Some(End::EndToken)
+            Some(End::Eos)
         } else if self.stop_token_ids.contains(&token) {
             Some(End::StopToken)
         } else {

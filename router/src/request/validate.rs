@@ -158,3 +158,7 @@ fn stop_strings(stop: &[String], most: usize) -> Result<(), Error> {
 pub fn not_positive(field: &'static str) -> Error {
     Error::invalid(field, format!("`{field}` must be strictly positive"))
 }
+
+#[cfg(test)]
+#[path = "validate_tests.rs"]
+mod tests;
