@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use text_generation_protocol::config::{Limits, LogConfig};
+use text_generation_protocol::config::{Limits, LogConfig, Watermark};
 
 use crate::cli::groups::{
     Device, LimitArguments, ModelArguments, RopeScaling, ServerArguments, ShardArguments, spelling,
@@ -30,6 +30,8 @@ pub struct LauncherConfig {
     pub shards: ShardSettings,
     /// What clients may ask for.
     pub limits: Limits,
+    /// How strong the watermark of requests that ask for one is.
+    pub watermark: Watermark,
     /// Where and how to serve.
     pub server: ServerSettings,
     /// How to log.
@@ -121,11 +123,12 @@ pub fn resolve(arguments: Arguments, surroundings: &Surroundings, gpus: &Gpus) -
     let count = gpus.shard_count(wish)?;
     let card = gpus.card(wish.device);
     let limits = limits(&arguments.limits)?;
+    let watermark = watermark(&arguments.limits)?;
     let shards = shards(arguments.shards, count, surroundings)?;
     let model = model(arguments.model, surroundings)?;
     let mut server = server(arguments.server, &mut warnings)?;
     server.compute_type = surroundings.compute_type.clone().unwrap_or_else(|| format!("{count}-{card}"));
-    Ok(LauncherConfig { model, shards, limits, server, log, print_env, warnings })
+    Ok(LauncherConfig { model, shards, limits, watermark, server, log, print_env, warnings })
 }
 
 fn limits(given: &LimitArguments) -> Result<Limits, StartError> {
@@ -152,6 +155,14 @@ fn limits(given: &LimitArguments) -> Result<Limits, StartError> {
     };
     checks::limits(&limits)?;
     Ok(limits)
+}
+
+fn watermark(given: &LimitArguments) -> Result<Watermark, StartError> {
+    let watermark = Watermark { gamma: given.watermark_gamma, delta: given.watermark_delta };
+    match watermark.fault() {
+        Some((flag, value, usable)) => Err(StartError::new(format!("`{flag}` is {value}"), format!("give {usable}"))),
+        None => Ok(watermark),
+    }
 }
 
 fn shards(given: ShardArguments, count: usize, surroundings: &Surroundings) -> Result<ShardSettings, StartError> {

@@ -56,7 +56,7 @@ impl Plan {
     /// # Errors
     /// Its configuration cannot be written.
     pub fn router(&self) -> Result<ChildSpec, StartError> {
-        let LauncherConfig { model, server, limits, log, .. } = &self.config;
+        let LauncherConfig { model, server, limits, watermark, log, .. } = &self.config;
         let name = model.served_name.as_ref().or(model.model_id.as_ref());
         let config = RouterConfig {
             hostname: server.hostname,
@@ -71,6 +71,7 @@ impl Plan {
             graceful_termination_timeout: server.grace.as_secs(),
             compute_type: server.compute_type.clone(),
             control_channel: true,
+            watermark: *watermark,
             log: log.clone(),
         };
         let file = self.write("router.json", &config)?;

@@ -35,8 +35,20 @@ pub struct RouterConfig {
     pub compute_type: String,
     /// Read `ControlMessage` lines from standard input, and end with it.
     pub control_channel: bool,
+    /// How strong the watermark of requests that ask for one is.
+    pub watermark: Watermark,
     /// How to log.
     pub log: LogConfig,
+}
+
+/// How strong a watermark is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Watermark {
+    /// Share of the vocabulary that is favoured at each token, 0 < gamma < 1.
+    pub gamma: f32,
+    /// How much the logits of favoured tokens are raised, above 0.
+    pub delta: f32,
 }
 
 /// Every limit on what clients may ask for. `None` = found from the shard's capacity.
@@ -88,6 +100,29 @@ impl Default for Limits {
             validation_workers: 2,
             enable_prefill_logprobs: false,
         }
+    }
+}
+
+impl Default for Watermark {
+    fn default() -> Self {
+        Self { gamma: 0.5, delta: 2.0 }
+    }
+}
+
+// === impl Watermark ===
+
+impl Watermark {
+    /// Raising logits by more would leave nothing of the model's own choice.
+    pub const LARGEST_DELTA: f32 = 100.0;
+
+    /// The flag whose value cannot be used, with the values that can.
+    pub fn fault(&self) -> Option<(&'static str, f32, String)> {
+        if !(self.gamma > 0.0 && self.gamma < 1.0) {
+            return Some(("--watermark-gamma", self.gamma, "a share above 0 and below 1".to_owned()));
+        }
+        let most = Self::LARGEST_DELTA;
+        let wrong = !(self.delta > 0.0 && self.delta <= most);
+        wrong.then(|| ("--watermark-delta", self.delta, format!("a number above 0 and up to {most}")))
     }
 }
 

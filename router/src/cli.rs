@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
-use text_generation_protocol::config::{Limits, LogConfig, RouterConfig};
+use text_generation_protocol::config::{Limits, LogConfig, RouterConfig, Watermark};
 use text_generation_protocol::control::PreparedModel;
 
 use self::limits::LimitFlags;
@@ -99,6 +99,12 @@ struct ServerFlags {
     /// Value of the `x-compute-type` header
     #[arg(long, env, default_value = "gpu+optimized")]
     compute_type: String,
+    /// Share of the vocabulary that a watermark favours, above 0 and below 1
+    #[arg(long, env, default_value_t = Watermark::default().gamma)]
+    watermark_gamma: f32,
+    /// How much a watermark raises the logits of favoured tokens
+    #[arg(long, env, default_value_t = Watermark::default().delta)]
+    watermark_delta: f32,
     /// Has no effect: nothing is reported to anybody
     #[arg(long, env, default_value = "on", value_parser = ["on", "off", "no-stack"])]
     usage_stats: String,
@@ -166,6 +172,10 @@ impl ServerFlags {
             let cause = format!("`--hostname {}` is not an IP address", self.hostname);
             CliError::new(cause, "Use `0.0.0.0` for every interface or `127.0.0.1` for this machine alone.")
         })?;
+        let watermark = Watermark { gamma: self.watermark_gamma, delta: self.watermark_delta };
+        if let Some((flag, value, usable)) = watermark.fault() {
+            return Err(CliError::new(format!("`{flag}` is {value}"), format!("Give {usable}.")));
+        }
         Ok(RouterConfig {
             hostname,
             port: self.port,
@@ -179,6 +189,7 @@ impl ServerFlags {
             graceful_termination_timeout: self.graceful_termination_timeout,
             compute_type: self.compute_type,
             control_channel: false,
+            watermark,
             log: LogConfig { level: self.log_level, json: self.json_output },
         })
     }

@@ -51,9 +51,9 @@ pub struct Token {
     pub id: u32,
     /// What the token adds to the text; empty while a character is incomplete. Special tokens show their name.
     pub text: Arc<str>,
-    /// Natural log of its probability after penalties and warpers.
+    /// Natural log of its probability: after penalties and warpers, or before them, as the request asks.
     pub logprob: f32,
-    /// Whether it is a special token (not part of the generated text).
+    /// Whether it is a special token (no part of the generated text unless the request keeps special tokens).
     pub special: bool,
 }
 
@@ -64,7 +64,8 @@ pub struct TokenEvent {
     pub token: Token,
     /// The best candidates, best first; empty unless asked for.
     pub top_tokens: Vec<Token>,
-    /// Text released by this token: special tokens and stop strings left out, possible stop strings withheld.
+    /// Text released by this token: possible stop strings withheld; special tokens and what ends the text left out
+    /// unless the request keeps them.
     /// The concatenation over a sequence is its completion text.
     pub delta: Arc<str>,
     /// Whether `Done` follows at once: TGI's last frame shows the token and the end together.
@@ -78,6 +79,8 @@ pub enum FinishReason {
     Length,
     /// The model produced an end token.
     EndOfSequence,
+    /// A token came that the request names as an end; which one.
+    StopToken(u32),
     /// A stop string appeared; which one.
     Stop(Arc<str>),
 }

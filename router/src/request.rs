@@ -49,6 +49,8 @@ pub struct Spelling {
     pub max_new_tokens: &'static str,
     /// The number of candidates to report.
     pub top_n_tokens: &'static str,
+    /// The prompt's logprobs.
+    pub prompt_logprobs: &'static str,
 }
 
 /// What to continue.

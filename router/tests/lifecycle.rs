@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use text_generation_protocol::config::{Limits, LogConfig, RouterConfig};
+use text_generation_protocol::config::{Limits, LogConfig, RouterConfig, Watermark};
 use text_generation_protocol::fake::{FakeShard, FakeShardHandle, HashModel};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 
@@ -51,6 +51,7 @@ impl Stand {
             graceful_termination_timeout: grace,
             compute_type: "cpu".into(),
             control_channel: true,
+            watermark: Watermark::default(),
             log: LogConfig { level: "info".into(), json: true },
         };
         let file = folder.path().join("router.json");

@@ -1,71 +1,29 @@
-"""Sampling: definitions against a float64 reference, reproducibility, penalties, log-probabilities."""
+"""Sampling in a run: reproducibility, penalties, barred tokens, logprobs. Distributions have a file of their own."""
 
 import numpy as np
 import pytest
 import torch
 
 from tests.plans import Sequence, generate, load_decoder, make_runner, sampling
+from text_generation_server.engine.adjust import History
 from text_generation_server.engine.logprobs import logprobs
 from text_generation_server.engine.randomness import gumbel, row_keys
-from text_generation_server.engine.sampler import History, sample
+from text_generation_server.engine.sampler import sample
 
-KINDS = {"top_k": np.int64, "seed": np.uint64, "top_n": np.int64}
+KINDS = {"top_k": np.int64, "seed": np.uint64, "top_n": np.int64, "raw_logprobs": np.bool_}
 
 
 def columns(*rows):
+    """A column for each parameter that is a single value."""
     filled = [vars(row) for row in rows]
-    return {name: np.array([row[name] for row in filled], KINDS.get(name, np.float32)) for name in filled[0]}
+    names = [name for name, value in filled[0].items() if not isinstance(value, np.ndarray)]
+    return {name: np.array([row[name] for row in filled], KINDS.get(name, np.float32)) for name in names}
 
 
 def history(count, ids=None, prompt=0, length=None):
     ids = torch.zeros(count, 1, dtype=torch.int32) if ids is None else torch.tensor(ids, dtype=torch.int32)
     length = ids.shape[1] if length is None else length
     return History(ids, np.full(count, length), np.full(count, prompt))
-
-
-def survivors(scores, temperature=1.0, top_k=0, top_p=1.0, typical_p=1.0):
-    """Probabilities after the warpers, in float64 and one by one."""
-    p = np.exp(np.float64(scores) / temperature)
-    if top_k:
-        p[scores < np.sort(scores)[-top_k]] = 0
-    p /= p.sum()
-    if top_p < 1:
-        order = np.argsort(p, kind="stable")
-        remove = order[np.cumsum(p[order]) <= 1 - top_p]
-        p[remove[remove != order[-1]]] = 0
-        p /= p.sum()
-    if typical_p < 1:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            surprise = -np.log(p)
-            distance = np.abs(surprise - np.nansum(p * surprise))
-        order = np.argsort(distance, kind="stable")
-        before = np.cumsum(p[order]) - p[order]
-        keep = order[(before < typical_p) | (np.arange(len(p)) == 0)]
-        p[np.setdiff1d(order, keep)] = 0
-        p /= p.sum()
-    return p
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"temperature": 0.5},
-        {"top_k": 5},
-        {"top_p": 0.7},
-        {"typical_p": 0.6},
-        {"temperature": 1.7, "top_k": 12, "top_p": 0.9, "typical_p": 0.8},
-    ],
-)
-def test_distribution(options):
-    scores = torch.randn(20, generator=torch.Generator().manual_seed(3)) * 2
-    expected = survivors(scores.numpy(), **options)
-    draws = 20_000
-    rows = columns(*[sampling(**{"temperature": 1.0, "seed": i, **options}) for i in range(draws)])
-    chosen = sample(scores.repeat(draws, 1), rows, history(draws)).token_ids
-    found = np.bincount(chosen.numpy(), minlength=20) / draws
-    assert set(np.flatnonzero(found)) <= set(np.flatnonzero(expected))
-    assert np.abs(found - expected).max() < 0.015
 
 
 def test_noise_is_uniform_and_a_function_of_seed_and_index():
@@ -118,9 +76,25 @@ def test_prompt_logprobs_chunk_by_chunk(tiny_checkpoint):
     folder, model = tiny_checkpoint()
     prompt = list(range(10, 50))
     with torch.no_grad():
-        expected = model(torch.tensor([prompt])).logits[0, :-1].log_softmax(-1)
-    expected = expected.gather(-1, torch.tensor(prompt[1:])[:, None])[:, 0]
-    for chunk in (1000, 7):
-        row = Sequence(prompt, prompt_logprobs=True)
-        generate(make_runner(load_decoder(folder)), [row, Sequence([3, 4])], 2, chunk)
+        everything = model(torch.tensor([prompt])).logits[0, :-1].log_softmax(-1)
+    expected = everything.gather(-1, torch.tensor(prompt[1:])[:, None])[:, 0]
+    best = everything.topk(3, -1)
+    for chunk, top_n in ((1000, 3), (7, 3), (7, 0)):
+        row = Sequence(prompt, prompt_logprobs=True, prompt_top_n=top_n)
+        generate(make_runner(load_decoder(folder)), [row, Sequence([3, 4], prompt_logprobs=True)], 2, chunk)
         assert (torch.tensor(row.prompt_scores) - expected).abs().max() < 1e-4
+        assert [[token for token, _ in pairs] for pairs in row.prompt_top] == best.indices[:, :top_n].tolist()
+        found = torch.tensor([[logprob for _, logprob in pairs] for pairs in row.prompt_top])
+        assert torch.allclose(found, best.values[:, :top_n], atol=1e-4)
+
+
+def test_barred_tokens_come_only_after_the_least_number_of_tokens(tiny_checkpoint):
+    decoder = load_decoder(tiny_checkpoint()[0])
+    free = generate(make_runner(decoder), [Sequence([5, 6])], 1)[0]
+    barred = sampling(min_tokens=4, end_ids=np.array(free, np.uint32))
+    biased = sampling(bias_ids=np.array([9], np.uint32), biases=np.array([100.0], np.float32))
+    row, stranger = Sequence([5, 6], barred), Sequence([7], biased)
+    tokens, others = generate(make_runner(decoder), [row, stranger], 6)
+    assert free[0] not in tokens[:4] and others == [9] * 6
+    # Only the first tokens are chosen among fewer: after those, the row is as one that was never barred.
+    assert generate(make_runner(decoder), [Sequence([5, 6], generated=tokens[:4])], 6)[0] == tokens

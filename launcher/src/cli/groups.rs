@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
 use clap::{Args, ValueEnum};
+use text_generation_protocol::config::Watermark;
 
 /// Which model, and where its files are.
 #[derive(Debug, Clone, Args)]
@@ -123,6 +124,12 @@ pub struct LimitArguments {
     /// Let clients ask for the log probabilities of their prompt
     #[arg(long, env, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false")]
     pub enable_prefill_logprobs: bool,
+    /// Share of the vocabulary that a watermark favours, above 0 and below 1
+    #[arg(long, env, default_value_t = Watermark::default().gamma)]
+    pub watermark_gamma: f32,
+    /// How much a watermark raises the logits of favoured tokens
+    #[arg(long, env, default_value_t = Watermark::default().delta)]
+    pub watermark_delta: f32,
     /// Accepted for compatibility: there are no grammars to switch off yet
     #[arg(long, env, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false")]
     pub disable_grammar_support: bool,

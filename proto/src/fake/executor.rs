@@ -185,13 +185,13 @@ impl Executor {
             let position = ran.start.max(1);
             let count = (ran.start + ran.count).min(row.prompt_length).saturating_sub(position);
             if count > 0 {
-                let logprobs = vec![-1.0; count as usize];
-                result.prompt_logprobs.push(v1::PromptLogprobs {
-                    slot: ran.slot,
-                    position,
-                    logprobs,
-                    ..v1::PromptLogprobs::default()
-                });
+                let (logprobs, beside) = (vec![-1.0; count as usize], row.prompt_top_n);
+                // The candidates of every prompt token are the first ids of the vocabulary.
+                let top_ids = (0..count).flat_map(|_| 0..beside).collect();
+                let top_logprobs =
+                    (0..count).flat_map(|_| (0..beside).map(|rank| HashModel::logprob(0, rank))).collect();
+                let slot = ran.slot;
+                result.prompt_logprobs.push(v1::PromptLogprobs { slot, position, logprobs, top_ids, top_logprobs });
             }
         }
         if !ran.sample {

@@ -1,5 +1,6 @@
 //! The scripted model: a token is a hash of all tokens before it. Its output is therefore independent of batching,
-//! chunking and resuming, and a test can compute it beforehand. Penalties and warpers are without effect.
+//! chunking and resuming, and a test can compute it beforehand. Barred end tokens are not chosen; biases, penalties,
+//! warpers and the watermark are without effect.
 
 use crate::v1::Sampling;
 
@@ -52,25 +53,31 @@ impl HashModel {
         if let Some(end) = self.eos_token_id {
             // 53 bits make a fraction in [0, 1).
             let fraction = (mix(draw) >> 11) as f64 / (1u64 << 53) as f64;
-            if self.eos_after == Some(index) || fraction < self.eos_probability {
+            let comes = self.eos_after == Some(index) || fraction < self.eos_probability;
+            if comes && !is_barred(sampling, index, end) {
                 return end;
             }
         }
         let choices = u64::from(self.vocab_size.saturating_sub(self.lowest_token_id)).max(1);
-        let token = self.lowest_token_id + (draw % choices) as u32;
-        if Some(token) != self.eos_token_id {
-            token
-        } else if token + 1 < self.vocab_size {
-            token + 1
-        } else {
-            self.lowest_token_id
+        let mut token = self.lowest_token_id + (draw % choices) as u32;
+        for _ in 1..choices {
+            if Some(token) != self.eos_token_id && !is_barred(sampling, index, token) {
+                break;
+            }
+            token = if token + 1 < self.vocab_size { token + 1 } else { self.lowest_token_id };
         }
+        token
     }
 
     /// The log-probability that is reported for the candidate of this rank (0 = the sampled token).
     pub(super) fn logprob(token: u32, rank: u32) -> f32 {
         -((token % 16) as f32 / 32.0) - rank as f32
     }
+}
+
+/// Whether a token would end the sequence before its least number of tokens.
+fn is_barred(sampling: &Sampling, index: u32, token: u32) -> bool {
+    index < sampling.min_tokens && sampling.end_ids.contains(&token)
 }
 
 /// The hash of a sequence that is one token longer.
@@ -114,5 +121,7 @@ mod tests {
         assert_eq!(scripted.generate(&[0], &Sampling::default(), 50), [1, 1, 1, 1, 2]);
         let certain = HashModel { eos_probability: 1.0, ..never };
         assert_eq!(certain.generate(&[0], &Sampling::default(), 50), [2]);
+        let barred = Sampling { min_tokens: 3, end_ids: vec![2], ..Sampling::default() };
+        assert_eq!(certain.generate(&[0], &barred, 50), [1, 1, 1, 2]);
     }
 }

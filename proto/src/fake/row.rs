@@ -1,6 +1,8 @@
 //! One row of the fake shard, and the rules that a new sequence has to keep by itself. Knows no blocks and no other
 //! row.
 
+use std::collections::HashSet;
+
 use super::model::{EMPTY, absorb};
 use crate::v1::{NewSequence, Sampling};
 
@@ -27,6 +29,7 @@ pub(super) struct Row {
     pub(super) table: Vec<u32>,
     pub(super) sampling: Sampling,
     pub(super) prompt_logprobs: bool,
+    pub(super) prompt_top_n: u32,
 }
 
 // === impl Row ===
@@ -46,6 +49,9 @@ impl Row {
         }
         let sampling = sequence.sampling.clone().unwrap_or_default();
         check_sampling(slot, &sampling)?;
+        check_named_tokens(slot, &sampling, vocabulary)?;
+        let beside = sequence.prompt_top_n;
+        rule!(beside == 0 || sequence.prompt_logprobs, "slot {slot} has prompt_top_n {beside} without prompt_logprobs");
         Ok(Self {
             hashes: cumulative(&sequence.token_ids),
             prompt_length: sequence.prompt_length,
@@ -53,6 +59,7 @@ impl Row {
             table: sequence.block_ids.clone(),
             sampling,
             prompt_logprobs: sequence.prompt_logprobs,
+            prompt_top_n: beside.min(vocabulary),
         })
     }
 
@@ -90,5 +97,29 @@ fn check_sampling(slot: u32, sampling: &Sampling) -> Rule {
         if right { Ok(()) } else { Err(format!("slot {slot} has {name} {value}")) }
     };
     mass("top_p", sampling.top_p)?;
-    mass("typical_p", sampling.typical_p)
+    mass("typical_p", sampling.typical_p)?;
+    let min_p = sampling.min_p;
+    rule!((0.0..=1.0).contains(&min_p), "slot {slot} has min_p {min_p}");
+    let (gamma, delta) = (sampling.watermark_gamma, sampling.watermark_delta);
+    let share = gamma > 0.0 && gamma < 1.0;
+    rule!(delta.is_finite(), "slot {slot} has watermark_delta {delta}");
+    rule!(delta == 0.0 || share, "slot {slot} has watermark_gamma {gamma} and watermark_delta {delta}");
+    Ok(())
+}
+
+/// Biases are finite, and the tokens that a list names exist, each once.
+fn check_named_tokens(slot: u32, sampling: &Sampling, vocabulary: u32) -> Rule {
+    if let Some(bias) = sampling.biases.iter().find(|bias| !bias.is_finite()) {
+        return Err(format!("slot {slot} has the bias {bias}"));
+    }
+    let barred = sampling.end_ids.len();
+    rule!(sampling.min_tokens > 0 || barred == 0, "slot {slot} has {barred} end_ids and min_tokens 0");
+    for (name, ids) in [("bias_ids", &sampling.bias_ids), ("end_ids", &sampling.end_ids)] {
+        let mut seen = HashSet::new();
+        for &id in ids {
+            rule!(id < vocabulary, "slot {slot} has token {id} in {name}, the vocabulary has {vocabulary}");
+            rule!(seen.insert(id), "slot {slot} has token {id} twice in {name}");
+        }
+    }
+    Ok(())
 }

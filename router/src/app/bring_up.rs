@@ -15,7 +15,7 @@ use super::AppError;
 use super::control::Control;
 use crate::chat::ChatTemplate;
 use crate::drain::Cause;
-use crate::engine::{self, Engine, EngineLimits, EngineSetup, Geometry};
+use crate::engine::{self, Engine, EngineLimits, EngineSetup, Geometry, SamplingRules};
 use crate::http::{ModelCard, Readiness, Serving};
 use crate::model::ModelConfig;
 use crate::queue::{Admission, Prompts};
@@ -86,11 +86,14 @@ async fn start(
     let metrics = Metrics::new(&limits)
         .map_err(|error| AppError::new(format!("the metrics cannot be set up: {error}"), "This is a defect."))?;
     let metrics = Arc::new(metrics);
+    // The model cannot produce an id beyond its vocabulary, whatever its files name as an end token.
+    let can_come = |id: &u32| *id < group.info().vocab_size;
+    let eos_token_ids = files.config.eos_token_ids.iter().copied().filter(can_come).collect();
     let setup = EngineSetup {
         limits,
         geometry,
         tokenizer: files.tokenizer.clone(),
-        eos_token_ids: files.config.eos_token_ids.clone(),
+        rules: SamplingRules { eos_token_ids, watermark: config.watermark },
         observer: metrics.batch.clone(),
     };
     let (plans, results) = group.open().await.map_err(unusable)?;

@@ -109,8 +109,8 @@ fn take_prompt_logprobs(planner: &mut Planner, record: &StepRecord, result: &Ste
         let row = row.ok_or_else(|| disagreement(record, "prompt logprobs of a row that has none"))?;
         let Some(sequence) = planner.get(*row) else { continue };
         sequence
-            .accept_prompt_logprobs(told.position as usize, &told.logprobs)
-            .ok_or_else(|| disagreement(record, "prompt logprobs outside the prompt"))?;
+            .accept_prompt_logprobs(told)
+            .ok_or_else(|| disagreement(record, "prompt logprobs outside the prompt, or not as many as asked for"))?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::description::{Candidate, Place};
 use crate::error::Error;
 use crate::event::{Done, Event, EventSender, FinishReason, PromptToken, Timings, Token, TokenEvent};
 use crate::queue::Entry;
@@ -14,8 +15,10 @@ use crate::text::{Detokenizer, StopMatcher, Tokenizer};
 pub enum End {
     /// The token budget is used up. Goes before an end token.
     Length,
-    /// An end token.
-    EndToken,
+    /// One of the model's end tokens.
+    Eos,
+    /// A token that the request names as an end.
+    StopToken,
 }
 
 /// A token as the shards report it.
@@ -38,6 +41,9 @@ pub struct Emitter {
     events: EventSender,
     detokenizer: Detokenizer,
     stops: StopMatcher,
+    include_stop: bool,
+    skip_special_tokens: bool,
+    min_tokens: usize,
     generated_text: String,
     generated_tokens: usize,
     prompt_tokens: usize,
@@ -57,7 +63,10 @@ impl Emitter {
             detokenizer: Detokenizer::new(tokenizer.clone(), &entry.prompt),
             tokenizer,
             events: entry.events.clone(),
-            stops: StopMatcher::new(&entry.stop),
+            stops: StopMatcher::new(&entry.stop).keeping(entry.include_stop),
+            include_stop: entry.include_stop,
+            skip_special_tokens: entry.skip_special_tokens,
+            min_tokens: entry.min_tokens as usize,
             generated_text: String::new(),
             generated_tokens: 0,
             prompt_tokens: entry.prompt.len(),
@@ -90,39 +99,51 @@ impl Emitter {
     }
 
     /// One token of the prompt, as it stands in the middle of a text.
-    pub fn prompt_token(&self, id: u32, logprob: Option<f32>) -> PromptToken {
-        PromptToken { id, text: self.tokenizer.token_text(id), logprob, top_tokens: Vec::new() }
+    pub fn prompt_token(&self, id: u32, place: Option<&Place>) -> PromptToken {
+        let top_tokens = place.map_or_else(Vec::new, |place| self.candidates(place.candidates.iter().copied()));
+        let (text, logprob) = (self.tokenizer.token_text(id), place.map(|place| place.logprob));
+        PromptToken { id, text, logprob, top_tokens }
     }
 
     /// Reports a generated token. When `end`, or a stop string in the text, makes it the last one, reports the end too
     /// and returns true.
     pub fn token(&mut self, sampled: Sampled<'_>, end: Option<End>) -> bool {
         let special = self.tokenizer.is_special(sampled.id);
-        // An end token is no text, even where the tokenizer does not know it as special.
-        let hidden = special || end == Some(End::EndToken);
+        // What ends a text is no part of it unless the request keeps it, be it special to the tokenizer or not.
+        let ends = matches!(end, Some(End::Eos | End::StopToken));
+        let hidden = special && self.skip_special_tokens || ends && !self.include_stop;
         let text = if hidden { self.tokenizer.token_text(sampled.id) } else { self.detokenizer.push(sampled.id) };
         let text: Arc<str> = text.into();
-        let (delta, stop) = if hidden { (Arc::default(), None) } else { self.stops.push(&text) };
         self.generated_tokens += 1;
+        let (delta, stop) = if hidden { (Arc::default(), None) } else { self.watch(&text) };
         self.generated_text.push_str(&delta);
         let token = Token { id: sampled.id, text, logprob: sampled.logprob, special };
         let last = end.is_some() || stop.is_some();
-        self.send(Event::Token(TokenEvent { token, top_tokens: self.candidates(sampled), delta, last }));
-        self.finish(end, stop)
+        let candidates = sampled.top_ids.iter().copied().zip(sampled.top_logprobs.iter().copied());
+        self.send(Event::Token(TokenEvent { token, top_tokens: self.candidates(candidates), delta, last }));
+        self.finish(sampled.id, end, stop)
     }
 
-    fn finish(&mut self, end: Option<End>, stop: Option<Arc<str>>) -> bool {
+    /// Passes text through the stop strings. Those that are complete before the least number of tokens do not count.
+    fn watch(&mut self, text: &Arc<str>) -> (Arc<str>, Option<Arc<str>>) {
+        if self.generated_tokens > self.min_tokens { self.stops.push(text) } else { (self.stops.pass(text), None) }
+    }
+
+    fn finish(&mut self, token: u32, end: Option<End>, stop: Option<Arc<str>>) -> bool {
         // What follows a stop string is no part of the completion, whatever ended it.
         let tail = match (&stop, end) {
             (Some(stop), _) => {
-                self.generated_text.push_str(stop);
+                if !self.include_stop {
+                    self.generated_text.push_str(stop);
+                }
                 String::new()
             }
             (None, Some(_)) => self.tail(),
             (None, None) => return false,
         };
         let reason = match (end, stop) {
-            (Some(End::EndToken), _) => FinishReason::EndOfSequence,
+            (Some(End::Eos), _) => FinishReason::EndOfSequence,
+            (Some(End::StopToken), _) => FinishReason::StopToken(token),
             (None, Some(stop)) => FinishReason::Stop(stop),
             (Some(End::Length), _) | (None, None) => FinishReason::Length,
         };
@@ -133,7 +154,7 @@ impl Emitter {
     /// The text that was withheld: an incomplete character, the beginning of a stop string.
     fn tail(&mut self) -> String {
         let rest: Arc<str> = self.detokenizer.finish().into();
-        let (shown, stop) = self.stops.push(&rest);
+        let (shown, stop) = self.watch(&rest);
         let mut tail = shown.to_string();
         if stop.is_none() {
             tail.push_str(&self.stops.finish());
@@ -161,10 +182,9 @@ impl Emitter {
         })));
     }
 
-    fn candidates(&self, sampled: Sampled<'_>) -> Vec<Token> {
-        let candidates = sampled.top_ids.iter().zip(sampled.top_logprobs);
+    fn candidates(&self, candidates: impl Iterator<Item = Candidate>) -> Vec<Token> {
         candidates
-            .map(|(&id, &logprob)| {
+            .map(|(id, logprob)| {
                 let text = self.tokenizer.token_text(id).into();
                 Token { id, text, logprob, special: self.tokenizer.is_special(id) }
             })

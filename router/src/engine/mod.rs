@@ -3,6 +3,7 @@
 
 mod budget;
 mod commit;
+mod description;
 mod draft;
 mod emit;
 mod handle;
@@ -11,6 +12,7 @@ mod observer;
 mod plan;
 mod port;
 mod rows;
+mod sampling;
 mod sequence;
 mod step;
 #[cfg(test)]
@@ -20,4 +22,5 @@ pub use handle::{Engine, EngineStatus};
 pub use limits::{EngineLimits, Geometry, LimitsError, warmup_request};
 pub use observer::{NoObserver, Observer, StepKind, StepReport};
 pub use port::{PlanPort, ResultPort};
+pub use sampling::SamplingRules;
 pub use step::{EngineSetup, start};

@@ -26,13 +26,21 @@ pub(super) fn read(result: &Bound<'_, PyAny>) -> PyResult<v1::StepResult> {
     })
 }
 
+/// Slot, position, logprobs, ids of candidates, their logprobs.
+type PromptEntry<'py> = (u32, u32, Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+
 fn prompt_logprobs(entries: &Bound<'_, PyAny>) -> PyResult<Vec<v1::PromptLogprobs>> {
     entries
         .try_iter()?
         .map(|entry| {
-            let (slot, position, logprobs): (u32, u32, Bound<'_, PyAny>) = entry?.extract()?;
-            let logprobs = array(&logprobs, "prompt_logprobs")?;
-            Ok(v1::PromptLogprobs { slot, position, logprobs, ..v1::PromptLogprobs::default() })
+            let (slot, position, logprobs, top_ids, top_logprobs): PromptEntry<'_> = entry?.extract()?;
+            Ok(v1::PromptLogprobs {
+                slot,
+                position,
+                logprobs: array(&logprobs, "prompt_logprobs")?,
+                top_ids: array(&top_ids, "top_ids of prompt_logprobs")?,
+                top_logprobs: array(&top_logprobs, "top_logprobs of prompt_logprobs")?,
+            })
         })
         .collect()
 }

@@ -142,6 +142,7 @@ impl Admission {
     ) -> Result<(Entry, Generation), Error> {
         let engine = self.engine.limits();
         validate::parameters(&request, &self.limits, &engine)?;
+        validate::token_ids(&request, self.prompts.vocabulary_size())?;
         let prompt = self.prompts.of(&mut request, engine.max_input_tokens).await?;
         let max_new_tokens = validate::lengths(&request, prompt.tokens.len(), &engine)?;
         self.metrics.request_input_length.observe(prompt.tokens.len() as f64);

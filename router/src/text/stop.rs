@@ -1,4 +1,5 @@
-//! Stop strings, matched on text: a possible beginning of one is withheld, a whole one ends the text before it.
+//! Stop strings, matched on text: a possible beginning of one is withheld, a whole one ends the text before it
+//! (behind it where it is to be kept).
 //!
 //! The first stop string to be complete wins; of those that are complete at the same place, the longest. So the
 //! result does not depend on how the text was cut into pieces, and no token is spent on waiting for a longer match.
@@ -14,6 +15,7 @@ pub struct StopMatcher {
     state: usize,
     withheld: String,
     stopped: bool,
+    keep: bool,
 }
 
 /// A tree of all beginnings of the stop strings.
@@ -43,7 +45,28 @@ impl StopMatcher {
     /// Watches for these strings; none = everything passes at once. They are not empty: requests with empty stop
     /// strings are refused at admission (one would match everywhere; here it is left out).
     pub fn new(stops: &[String]) -> Self {
-        Self { automaton: Arc::new(Automaton::new(stops)), state: ROOT, withheld: String::new(), stopped: false }
+        let automaton = Arc::new(Automaton::new(stops));
+        Self { automaton, state: ROOT, withheld: String::new(), stopped: false, keep: false }
+    }
+
+    /// Whether a stop string stays in the text that it ends.
+    pub fn keeping(self, keep: bool) -> Self {
+        Self { keep, ..self }
+    }
+
+    /// Takes more text in which no stop string may be complete. Returns the text that may be shown. A beginning at its
+    /// end still counts: the string may be complete later.
+    pub fn pass(&mut self, text: &Arc<str>) -> Arc<str> {
+        if self.stopped || self.automaton.is_empty() {
+            return self.push(text).0;
+        }
+        self.withheld.push_str(text);
+        self.state = text.bytes().fold(self.state, |state, byte| self.automaton.step(state, byte));
+        // A whole stop string that nothing continues needs no withholding: only what may follow it counts.
+        while self.state != ROOT && self.automaton.nodes[self.state].next.is_empty() {
+            self.state = self.automaton.nodes[self.state].fallback;
+        }
+        self.release()
     }
 
     /// Takes more text. Returns the text that may be shown and, if one appeared, the stop string that ended it.
@@ -60,13 +83,19 @@ impl StopMatcher {
         for (index, byte) in text.bytes().enumerate() {
             self.state = self.automaton.step(self.state, byte);
             if let Some(stop) = &self.automaton.nodes[self.state].stop {
-                self.withheld.truncate(before + index + 1 - stop.len());
+                let end = before + index + 1;
+                self.withheld.truncate(if self.keep { end } else { end - stop.len() });
                 self.stopped = true;
                 return (std::mem::take(&mut self.withheld).into(), Some(stop.clone()));
             }
         }
+        (self.release(), None)
+    }
+
+    /// The text that is no beginning of a stop string.
+    fn release(&mut self) -> Arc<str> {
         let shown = self.withheld.len() - self.automaton.nodes[self.state].depth;
-        (self.withheld.drain(..shown).collect::<String>().into(), None)
+        self.withheld.drain(..shown).collect::<String>().into()
     }
 
     /// The text that is still withheld, at the end of the sequence.
@@ -176,6 +205,24 @@ mod tests {
         (text.to_owned(), None)
     }
 
+    /// Each piece with whether stop strings count in it; the reference looks at every end of the whole text.
+    fn gated(stops: &[String], pieces: &[(String, bool)], keep: bool) -> (String, Option<Arc<str>>) {
+        let mut text = String::new();
+        for (piece, counts) in pieces {
+            let before = text.len();
+            text.push_str(piece);
+            let ends = piece.char_indices().map(|(at, c)| before + at + c.len_utf8());
+            for end in ends.filter(|_| *counts) {
+                let hits = stops.iter().filter(|stop| text[..end].ends_with(stop.as_str()));
+                if let Some(stop) = hits.max_by_key(|stop| stop.len()) {
+                    let end = if keep { end } else { end - stop.len() };
+                    return (text[..end].to_owned(), Some(Arc::from(stop.as_str())));
+                }
+            }
+        }
+        (text, None)
+    }
+
     fn owned(texts: &[&str]) -> Vec<String> {
         texts.iter().map(|text| (*text).to_owned()).collect()
     }
@@ -203,6 +250,27 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn kept_stop_strings_and_those_that_come_early_equal_a_search_too(
+            stops in prop::collection::vec("[abé]{1,4}", 0..4),
+            pieces in prop::collection::vec("[abcé]{0,5}", 0..12),
+            early in 0..12_usize,
+            keep in any::<bool>(),
+        ) {
+            let mut matcher = StopMatcher::new(&stops).keeping(keep);
+            let mut shown = String::new();
+            let mut found = None;
+            for (at, piece) in pieces.iter().enumerate() {
+                let piece: Arc<str> = piece.as_str().into();
+                let (text, stop) = if at < early { (matcher.pass(&piece), None) } else { matcher.push(&piece) };
+                shown.push_str(&text);
+                found = found.or(stop);
+            }
+            shown.push_str(&matcher.finish());
+            let pieces: Vec<_> = pieces.into_iter().enumerate().map(|(at, piece)| (piece, at >= early)).collect();
+            prop_assert_eq!((shown, found), gated(&stops, &pieces, keep));
+        }
+
         #[test]
         fn equals_a_search_in_the_whole_text(
             stops in prop::collection::vec("[abé]{1,4}", 0..4),

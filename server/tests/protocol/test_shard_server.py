@@ -248,7 +248,8 @@ def test_replies_are_checked(tmp_path, stubs):
         tops = {"top_counts": [2], "top_ids": [7, 8]}
         tops = {name: np.array(values, np.uint32) for name, values in tops.items()}
         tops |= {"top_logprobs": np.array([-1, 9, -2], np.float32)[::2]}
-        tops |= {"prompt_logprobs": [(0, 1, np.array([-3.0], np.float32))]}
+        beside = (np.array([7, 8], np.uint32), np.array([-1.0, -2.0], np.float32))
+        tops |= {"prompt_logprobs": [(0, 1, np.array([-3.0], np.float32), *beside)]}
         thread = threading.Thread(target=steps.reply, args=(first, SimpleNamespace(**(vars(result([0], [1])) | tops))))
         thread.start()
         thread.join()

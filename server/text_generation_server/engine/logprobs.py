@@ -1,6 +1,6 @@
 """Log-probabilities that a step reports: of the chosen tokens, of the best candidates, and of prompt tokens.
 
-Works on the scores that were sampled from; prompt logprobs use the model's own logits.
+Works on the scores that sampling hands on; prompt logprobs use the model's own logits.
 """
 
 from collections.abc import Callable
@@ -29,6 +29,17 @@ class Logprobs:
     top_logprobs: torch.Tensor | None
 
 
+@dataclass(frozen=True)
+class PromptScores:
+    """What is told of prompt tokens; device tensors."""
+
+    logprobs: torch.Tensor
+    """(tokens,)"""
+    top_ids: torch.Tensor
+    """(tokens, candidates), best first."""
+    top_logprobs: torch.Tensor
+
+
 def logprobs(sampled: Sampled, top_n: npt.NDArray[np.int64]) -> Logprobs:
     """Logprobs of the sampled tokens, and of each row's `top_n` best with every tie of the last."""
     total = sampled.scores.logsumexp(-1, keepdim=True)
@@ -39,11 +50,8 @@ def logprobs(sampled: Sampled, top_n: npt.NDArray[np.int64]) -> Logprobs:
     counts = _counts_with_ties(sampled.scores, top_n)
     # Removed tokens are no candidates; a row that is not finite has none.
     counts = torch.minimum(counts, (sampled.scores > -torch.inf).sum(-1)) * sampled.finite
-    # The order among equals is by id. A stable sort of everything would be dear: sort the few candidates by id first.
-    values, ids = sampled.scores.topk(max(int(counts.max()), 1), -1)
-    ids, by_id = ids.sort(-1)
-    values, order = values.gather(-1, by_id).sort(stable=True, dim=-1, descending=True)
-    return Logprobs(chosen, counts, ids.gather(-1, order), values - total)
+    values, ids = _best(sampled.scores, max(int(counts.max()), 1))
+    return Logprobs(chosen, counts, ids, values - total)
 
 
 def _counts_with_ties(scores: torch.Tensor, top_n: npt.NDArray[np.int64]) -> torch.Tensor:
@@ -53,11 +61,23 @@ def _counts_with_ties(scores: torch.Tensor, top_n: npt.NDArray[np.int64]) -> tor
 
 
 def prompt_logprobs(
-    hidden: torch.Tensor, next_ids: torch.Tensor, to_logits: Callable[[torch.Tensor], torch.Tensor]
-) -> torch.Tensor:
-    """Logprob of next_ids (tokens,) given the hidden states (tokens, dim) before each of them."""
+    hidden: torch.Tensor, next_ids: torch.Tensor, to_logits: Callable[[torch.Tensor], torch.Tensor], top_n: int
+) -> PromptScores:
+    """Score next_ids (tokens,) given the hidden states (tokens, dim) before each; `top_n` candidates beside each."""
     found = []
     for states, ids in zip(hidden.split(_PROMPT_ROWS), next_ids.split(_PROMPT_ROWS), strict=True):
         logits = to_logits(states)
-        found.append(logits.gather(-1, ids.long().unsqueeze(-1)).squeeze(-1) - logits.logsumexp(-1))
-    return torch.cat(found)
+        total = logits.logsumexp(-1, keepdim=True)
+        values, best = _best(logits, min(top_n, logits.shape[-1]))
+        found.append((logits.gather(-1, ids.long().unsqueeze(-1)) - total, best, values - total))
+    logprobs, best, values = (torch.cat(parts) for parts in zip(*found, strict=True))
+    return PromptScores(logprobs.squeeze(-1), best, values)
+
+
+def _best(scores: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The `count` best scores of each row and their ids, best first, equals by id."""
+    # A stable sort of everything would be dear: sort the few candidates by id first.
+    values, ids = scores.topk(count, -1)
+    ids, by_id = ids.sort(-1)
+    values, order = values.gather(-1, by_id).sort(stable=True, dim=-1, descending=True)
+    return values, ids.gather(-1, order)

@@ -1,4 +1,4 @@
-"""Counter-based random numbers: a pure function of (seed, token index, vocabulary id).
+"""Counter-based random numbers: a pure function of (seed, token index, vocabulary id), or of (token, token after it).
 
 Integers are hashed with 32-bit arithmetic that wraps the same way on every device, so a request's noise does not depend
 on its batch, on the device or on what ran before. Owns the hash; knows nothing of sampling.
@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-# The finaliser of MurmurHash3 and the golden ratio, as signed 32-bit numbers.
+# The finaliser of MurmurHash3 and the golden ratio, as signed 32-bit numbers; a prime that keys pairs of tokens.
 _MULTIPLY_1 = 0x85EBCA6B - (1 << 32)
 _MULTIPLY_2 = 0xC2B2AE35 - (1 << 32)
+_PAIR_KEY = 15485863
 _GOLDEN = 0x9E3779B1 - (1 << 32)
 
 
@@ -21,13 +22,23 @@ def row_keys(seeds: npt.NDArray[np.uint64], indices: npt.NDArray[np.int64]) -> n
     return np.ascontiguousarray(mixed).view(np.int32).reshape(-1, 2)
 
 
-def gumbel(keys: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-    """Standard Gumbel noise in float32 for keys (rows, 2) and vocabulary ids: (ids,) or (rows, ids)."""
+def token_keys(ids: torch.Tensor) -> torch.Tensor:
+    """Two 32-bit keys (rows, 2) for each token id (rows,)."""
+    spread = ids.to(torch.int32) * _PAIR_KEY
+    return torch.stack((_mix(spread ^ _MULTIPLY_1), _mix(spread ^ _MULTIPLY_2)), -1)
+
+
+def uniform(keys: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    """Uniform noise in (0, 1), float32, for keys (rows, 2) and vocabulary ids: (ids,) or (rows, ids)."""
     ids = ids.to(torch.int32) * _GOLDEN
     bits = _mix(_mix(ids ^ keys[:, :1]) ^ keys[:, 1:])
     # 23 bits and a half: never 0 or 1, and exact in float32.
-    uniform = ((bits >> 9 & 0x7FFFFF).float() + 0.5) * 2.0**-23
-    return uniform.log_().neg_().log_().neg_()
+    return ((bits >> 9 & 0x7FFFFF).float() + 0.5) * 2.0**-23
+
+
+def gumbel(keys: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    """Standard Gumbel noise in float32 for keys (rows, 2) and vocabulary ids: (ids,) or (rows, ids)."""
+    return uniform(keys, ids).log_().neg_().log_().neg_()
 
 
 def _splitmix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

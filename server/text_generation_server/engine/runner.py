@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from text_generation_server.engine.adjust import History, needs_history
 from text_generation_server.engine.inputs import StepInputs, gather_inputs
-from text_generation_server.engine.logprobs import Logprobs, logprobs, prompt_logprobs
-from text_generation_server.engine.sampler import History, Sampled, sample
+from text_generation_server.engine.logprobs import Logprobs, PromptScores, logprobs, prompt_logprobs
+from text_generation_server.engine.sampler import Sampled, sample
 
 if TYPE_CHECKING:
     from text_generation_server._native import Plan
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
 ROW_NOT_FINITE = 1
 """Bit of `StepResult.row_flags`."""
+
+
+PromptEntry = tuple[int, int, npt.NDArray[np.float32], npt.NDArray[np.uint32], npt.NDArray[np.float32]]
+"""Slot, position of the first token described, logprobs, ids of the candidates of all tokens, their logprobs."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class StepOutput:
     top_counts: npt.NDArray[np.uint32]
     top_ids: npt.NDArray[np.uint32]
     top_logprobs: npt.NDArray[np.float32]
-    prompt_logprobs: list[tuple[int, int, npt.NDArray[np.float32]]] = field(default_factory=list)
+    prompt_logprobs: list[PromptEntry] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class PendingStep:
         slots: npt.NDArray[np.int64],
         sampled: Sampled | None,
         scored: Logprobs | None,
-        prompts: list[tuple[int, int, torch.Tensor]],
+        prompts: list[tuple[int, int, PromptScores]],
         timings: Timings,
     ):
         self.timings = timings
@@ -97,8 +102,13 @@ class PendingStep:
             top_counts=counts.astype(np.uint32),
             top_ids=got["top"][kept].astype(np.uint32) if kept is not None else np.zeros(0, np.uint32),
             top_logprobs=got["top_lp"][kept].astype(np.float32) if kept is not None else none,
-            prompt_logprobs=[(slot, position, values.cpu().numpy()) for slot, position, values in self._prompts],
+            prompt_logprobs=[_prompt_entry(*prompt) for prompt in self._prompts],
         )
+
+
+def _prompt_entry(slot: int, position: int, scores: PromptScores) -> PromptEntry:
+    logprobs, ids, beside = (x.cpu().numpy().ravel() for x in (scores.logprobs, scores.top_ids, scores.top_logprobs))
+    return slot, position, logprobs, ids.astype(np.uint32), beside
 
 
 class Runner:
@@ -149,14 +159,10 @@ class Runner:
         if self._collectives is None or self._collectives.rank == 0:
             longest = int(inputs.lengths.max())
             parameters = {name: column[inputs.slots] for name, column in self.slots.sampling.items()}
-            needs_history = (
-                (parameters["repetition_penalty"] != 1)
-                | (parameters["frequency_penalty"] != 0)
-                | (parameters["presence_penalty"] != 0)
-            ).any()
-            ids = self.slots.token_ids[rows, :longest] if needs_history else self.slots.token_ids[:0]
+            ids = self.slots.token_ids[rows, :longest] if needs_history(parameters) else self.slots.token_ids[:0]
             history = History(ids, inputs.lengths, self.slots.prompt_length[inputs.slots])
-            sampled = sample(logits, parameters, history)
+            edits = self.slots.edits.gather(inputs.slots, history.lengths - history.prompt_lengths)
+            sampled = sample(logits, parameters, history, edits)
             scored = logprobs(sampled, parameters["top_n"])
             chosen = sampled.token_ids.to(torch.int32)
         else:
@@ -169,9 +175,9 @@ class Runner:
 
     def _prompt_logprobs(
         self, plan: Plan, inputs: StepInputs, hidden: torch.Tensor
-    ) -> list[tuple[int, int, torch.Tensor]]:
-        """(slot, position of the first token described, logprobs) of the rows that asked for them."""
-        found: list[tuple[int, int, torch.Tensor]] = []
+    ) -> list[tuple[int, int, PromptScores]]:
+        """(slot, position of the first token described, scores) of the rows that asked for them."""
+        found: list[tuple[int, int, PromptScores]] = []
         first = 0
         for slot, start, count in zip(
             plan.slots.tolist(), inputs.rows.starts.tolist(), inputs.rows.counts.tolist(), strict=True
@@ -180,6 +186,7 @@ class Runner:
             if self.slots.prompt_logprobs[slot] and end > start:
                 next_ids = self.slots.token_ids[slot, start + 1 : end + 1]
                 states = hidden[first : first + end - start]
-                found.append((slot, start + 1, prompt_logprobs(states, next_ids, self.decoder.logits)))
+                top_n = int(self.slots.prompt_top_n[slot])
+                found.append((slot, start + 1, prompt_logprobs(states, next_ids, self.decoder.logits, top_n)))
             first += count
         return found

@@ -110,6 +110,27 @@ fn sampling_parameters_are_in_range() {
     refused(started(), &with(Sampling { top_p: 0.0, ..warm.clone() }), "slot 1 has top_p 0");
     refused(started(), &with(Sampling { typical_p: 1.5, ..warm }), "slot 1 has typical_p 1.5");
     started().apply(&with(Sampling { top_p: 0.0, ..greedy() })).unwrap();
+    refused(started(), &with(Sampling { min_p: 1.5, ..greedy() }), "slot 1 has min_p 1.5");
+    let marked = Sampling { watermark_gamma: 0.5, watermark_delta: 2.0, ..greedy() };
+    started().apply(&with(marked.clone())).unwrap();
+    let unshared = Sampling { watermark_gamma: 1.0, ..marked };
+    refused(started(), &with(unshared), "slot 1 has watermark_gamma 1 and watermark_delta 2");
+    let beside = begin(NewSequence { prompt_top_n: 2, ..sequence(1, &[1], &[2]) });
+    refused(started(), &beside, "slot 1 has prompt_top_n 2 without prompt_logprobs");
+}
+
+#[test]
+fn tokens_that_sampling_names_exist_and_are_named_once() {
+    let with = |sampling| begin(NewSequence { sampling: Some(sampling), ..sequence(1, &[1], &[2]) });
+    let biased = |bias_ids, biases| Sampling { bias_ids, biases, ..greedy() };
+    let barred = |min_tokens, end_ids| Sampling { min_tokens, end_ids, ..greedy() };
+    started().apply(&with(biased(vec![3, 99], vec![1.0, -100.0]))).unwrap();
+    started().apply(&with(barred(4, vec![0, 7]))).unwrap();
+    refused(started(), &with(biased(vec![3], vec![f32::NAN])), "slot 1 has the bias NaN");
+    let strange = biased(vec![3, 100], vec![1.0, 1.0]);
+    refused(started(), &with(strange), "slot 1 has token 100 in bias_ids, the vocabulary has 100");
+    refused(started(), &with(barred(4, vec![7, 7])), "slot 1 has token 7 twice in end_ids");
+    refused(started(), &with(barred(0, vec![7])), "slot 1 has 1 end_ids and min_tokens 0");
 }
 
 #[test]

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use text_generation_protocol::config::Watermark;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::shard::{POISON, ScriptedShard, VOCABULARY, next_token};
-use crate::engine::{Engine, EngineLimits, EngineSetup, Geometry, Observer, start};
+use super::shard::{POISON, ScriptedShard, VOCABULARY, next_allowed, next_token};
+use crate::engine::{Engine, EngineLimits, EngineSetup, Geometry, Observer, SamplingRules, start};
 use crate::event::{Done, Event, EventReceiver, FinishReason, TokenEvent};
 use crate::queue::Entry;
 use crate::request::SamplingParameters;
@@ -86,8 +87,8 @@ impl Bench {
         };
         let shard = ScriptedShard::new(limits, geometry);
         let counts = Arc::new(Counts::default());
-        let eos_token_ids = vec![END];
-        let setup = EngineSetup { limits, geometry, tokenizer, eos_token_ids, observer: counts.clone() };
+        let rules = SamplingRules { eos_token_ids: vec![END], watermark: Watermark::default() };
+        let setup = EngineSetup { limits, geometry, tokenizer, rules, observer: counts.clone() };
         let (engine, run) = start(setup, shard.clone(), shard.clone());
         Self { engine, shard, counts, task: tokio::spawn(run) }
     }
@@ -118,6 +119,11 @@ pub struct Case {
     pub ignore_eos: bool,
     pub top_n: u32,
     pub prompt_logprobs: bool,
+    pub prompt_top_n: u32,
+    pub stop_token_ids: Vec<u32>,
+    pub include_stop: bool,
+    pub keep_special_tokens: bool,
+    pub min_tokens: u32,
 }
 
 impl Case {
@@ -128,14 +134,14 @@ impl Case {
             prompt: self.prompt.clone(),
             max_new_tokens: self.max_new_tokens,
             stop: self.stop.clone(),
-            stop_token_ids: Vec::new(),
-            include_stop: false,
+            stop_token_ids: self.stop_token_ids.clone(),
+            include_stop: self.include_stop,
             ignore_eos: self.ignore_eos,
-            min_tokens: 0,
-            skip_special_tokens: true,
+            min_tokens: self.min_tokens,
+            skip_special_tokens: !self.keep_special_tokens,
             sampling: SamplingParameters::default(),
             top_n_tokens: self.top_n,
-            prompt_logprobs: self.prompt_logprobs.then_some(0),
+            prompt_logprobs: self.prompt_logprobs.then_some(self.prompt_top_n),
             events,
             received: Instant::now(),
             queued: Instant::now(),
@@ -143,32 +149,45 @@ impl Case {
         (entry, receiver)
     }
 
-    /// What it must produce: tokens, completion text, reason.
+    /// What it must produce: tokens, completion text, reason. Finds stop strings by looking at the whole text anew.
     pub fn reference(&self) -> (Vec<u32>, String, FinishReason) {
+        let own = if self.ignore_eos { [].as_slice() } else { &[END] };
+        let ends: Vec<u32> = own.iter().chain(&self.stop_token_ids).copied().collect();
         let mut tokens = self.prompt.clone();
         let mut text = String::new();
         loop {
-            let token = next_token(&tokens);
+            let index = (tokens.len() - self.prompt.len()) as u32;
+            let token = next_allowed(&tokens, if index < self.min_tokens { &ends } else { &[] });
             tokens.push(token);
-            if token != END {
+            let last = index + 1 == self.max_new_tokens;
+            let before = text.len();
+            let ends_by_token = !last && ends.contains(&token);
+            if (token != END || self.keep_special_tokens) && (!ends_by_token || self.include_stop) {
                 text.push_str(&letter(token));
             }
-            let hit = self.stop.iter().filter_map(|stop| text.find(stop.as_str()).map(|at| (at, stop)));
-            let hit = hit.min_by_key(|(at, stop)| (*at, usize::MAX - stop.len())).map(|(at, stop)| (at, stop.clone()));
-            if let Some((at, _)) = hit {
-                text.truncate(at);
+            let stop = if index < self.min_tokens { None } else { self.first_stop(&text, before) };
+            if let Some((end, stop)) = stop {
+                text.truncate(if self.include_stop { end } else { end - stop.len() });
             }
             let generated = tokens[self.prompt.len()..].to_vec();
-            if generated.len() == self.max_new_tokens as usize {
+            if last {
                 return (generated, text, FinishReason::Length);
-            }
-            if token == END && !self.ignore_eos {
+            } else if token == END && ends_by_token && !self.ignore_eos {
                 return (generated, text, FinishReason::EndOfSequence);
-            }
-            if let Some((_, stop)) = hit {
-                return (generated, text, FinishReason::Stop(stop.as_str().into()));
+            } else if ends_by_token {
+                return (generated, text, FinishReason::StopToken(token));
+            } else if let Some((_, stop)) = stop {
+                return (generated, text, FinishReason::Stop(stop.into()));
             }
         }
+    }
+
+    /// The stop string that is complete first behind `before`, the longest of several, and where it ends.
+    fn first_stop(&self, text: &str, before: usize) -> Option<(usize, &str)> {
+        (before + 1..=text.len()).find_map(|end| {
+            let hits = self.stop.iter().filter(|stop| text[..end].ends_with(stop.as_str()));
+            hits.max_by_key(|stop| stop.len()).map(|stop| (end, stop.as_str()))
+        })
     }
 
     /// Checks the events of a whole run against the reference.
@@ -181,6 +200,11 @@ impl Case {
             assert!(prompt.iter().all(|token| token.text == letter(token.id)));
             let expected = (0..self.prompt.len()).map(|at| (at > 0).then_some(-(at as f32)));
             assert!(prompt.iter().map(|token| token.logprob).eq(expected));
+            let beside: Vec<u32> = (1..=self.prompt_top_n).collect();
+            for (at, token) in prompt.iter().enumerate() {
+                let ids: Vec<u32> = token.top_tokens.iter().map(|token| token.id).collect();
+                assert_eq!(ids, if at == 0 { &[] } else { beside.as_slice() });
+            }
         }
         let (tokens, done) = split(events);
         let (ids, text, reason) = self.reference();
@@ -191,6 +215,11 @@ impl Case {
         let shown = tokens.iter().map(|event| &*event.delta).chain([&*done.tail]).collect::<String>();
         assert_eq!((&shown, &done.reason), (&text, &reason));
         assert!(done.generated_text.starts_with(&text));
+        if let (FinishReason::Stop(stop), false) = (&done.reason, self.include_stop) {
+            assert_eq!(done.generated_text, text + stop, "TGI keeps the stop string");
+        } else if self.include_stop {
+            assert_eq!(done.generated_text, text);
+        }
         assert_eq!((done.prompt_tokens, done.generated_tokens), (self.prompt.len(), ids.len()));
     }
 }

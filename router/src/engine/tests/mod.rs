@@ -6,7 +6,7 @@ mod shard;
 
 use std::sync::atomic::Ordering;
 
-use fixture::{Bench, Case, Sizes, collect, prompt, tokenizer};
+use fixture::{Bench, Case, END, Sizes, collect, letter, prompt, tokenizer};
 use shard::POISON;
 
 use crate::error::Error;
@@ -22,7 +22,7 @@ fn case(length: usize, seed: u32, max_new_tokens: u32) -> Case {
 #[tokio::test]
 async fn one_request_gets_its_tokens_and_leaves_nothing_behind() {
     let bench = Bench::new(SIZES, tokenizer());
-    let case = Case { top_n: 3, prompt_logprobs: true, ..case(40, 1, 20) };
+    let case = Case { top_n: 3, prompt_logprobs: true, prompt_top_n: 2, ..case(40, 1, 20) };
     let (entry, events) = case.entry();
     bench.engine.submit(entry).expect("runs");
     case.check(collect(events).await);
@@ -79,6 +79,59 @@ async fn a_stop_string_ends_the_text_before_it() {
     assert_eq!(done.reason, FinishReason::Stop(stop.as_str().into()));
     assert!(done.generated_text.ends_with(&stop), "TGI keeps the stop string");
     case.check(events);
+    bench.finish().await;
+}
+
+/// Runs one request alone and checks it against the reference. Returns why it ended.
+async fn run_alone(case: Case) -> FinishReason {
+    let bench = Bench::new(SIZES, tokenizer());
+    let (entry, events) = case.entry();
+    bench.engine.submit(entry).expect("runs");
+    case.check(collect(events).await);
+    bench.finish().await;
+    case.reference().2
+}
+
+#[tokio::test]
+async fn a_stop_token_ends_a_sequence_and_is_named() {
+    let (tokens, ..) = case(5, 3, 12).reference();
+    let stop = tokens[4];
+    for include_stop in [false, true] {
+        let case = Case { stop_token_ids: vec![stop], include_stop, ..case(5, 3, 40) };
+        let first = tokens.iter().position(|&token| token == stop);
+        assert_eq!(case.reference().0.len(), first.expect("it comes") + 1);
+        assert_eq!(run_alone(case).await, FinishReason::StopToken(stop));
+    }
+}
+
+#[tokio::test]
+async fn nothing_but_the_budget_ends_a_sequence_before_its_least_number_of_tokens() {
+    for seed in 0..8 {
+        let every = (1..12).map(letter).collect::<Vec<_>>();
+        let late = Case { stop: every, min_tokens: 9, ignore_eos: false, ..case(5, seed, 12) };
+        assert_eq!(late.reference().0.len(), 10, "the next token is a stop string or an end token");
+        run_alone(late.clone()).await;
+        assert_eq!(run_alone(Case { min_tokens: 12, ..late }).await, FinishReason::Length);
+    }
+}
+
+#[tokio::test]
+async fn what_the_row_is_told_is_what_the_request_asks_for() {
+    let bench = Bench::new(SIZES, tokenizer());
+    let asked = Case { min_tokens: 3, stop_token_ids: vec![4, END, 4], ignore_eos: false, ..case(5, 1, 8) };
+    let (mut entry, events) = asked.entry();
+    entry.sampling.min_p = 0.25;
+    entry.sampling.logit_bias = vec![(7, -1.5), (2, 3.0)];
+    entry.sampling.watermark = true;
+    entry.sampling.raw_logprobs = true;
+    bench.engine.submit(entry).expect("runs");
+    collect(events).await;
+    let plans = bench.shard.plans();
+    let told = plans[0].new_sequences[0].sampling.clone().expect("sampling parameters");
+    assert_eq!((told.min_p, told.raw_logprobs, told.min_tokens), (0.25, true, 3));
+    assert_eq!((told.bias_ids, told.biases), (vec![7, 2], vec![-1.5, 3.0]));
+    assert_eq!(told.end_ids, [END, 4], "each once");
+    assert_eq!((told.watermark_gamma, told.watermark_delta), (0.5, 2.0));
     bench.finish().await;
 }
 

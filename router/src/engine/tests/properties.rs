@@ -24,12 +24,27 @@ fn sizes() -> impl Strategy<Value = Sizes> {
 fn clients() -> impl Strategy<Value = Vec<Client>> {
     let stop = prop::collection::vec(prop::collection::vec(1..6_u32, 1..3), 0..3);
     let flags = (any::<bool>(), any::<bool>(), 0..3_u32);
+    let ends = (prop::collection::vec(0..6_u32, 0..3), any::<bool>(), any::<bool>(), 0..12_u32);
     let behaviour = (0..60_usize, prop::option::weighted(0.3, 0..9_usize));
-    let client = (1..40_usize, any::<u16>(), 1..30_u32, stop, flags, behaviour);
-    let client = client.prop_map(|(length, seed, max_new_tokens, stop, (ignore_eos, prompt_logprobs, top_n), then)| {
+    let client = (1..40_usize, any::<u16>(), 1..30_u32, stop, flags, ends, behaviour);
+    let client = client.prop_map(|(length, seed, max_new_tokens, stop, flags, ends, then)| {
+        let (ignore_eos, prompt_logprobs, top_n) = flags;
+        let (stop_token_ids, include_stop, keep_special_tokens, min_tokens) = ends;
         let stop = stop.into_iter().map(|ids| ids.into_iter().map(letter).collect()).collect();
         let prompt = prompt(length, seed.into());
-        let case = Case { prompt, max_new_tokens, stop, ignore_eos, top_n, prompt_logprobs };
+        let case = Case {
+            prompt,
+            max_new_tokens,
+            stop,
+            ignore_eos,
+            top_n,
+            prompt_logprobs,
+            prompt_top_n: top_n,
+            stop_token_ids,
+            include_stop,
+            keep_special_tokens,
+            min_tokens,
+        };
         Client { case, arrives: then.0, leaves: then.1 }
     });
     prop::collection::vec(client, 1..12)
@@ -40,6 +55,7 @@ fn fit(mut client: Client, total: usize) -> Client {
     client.case.prompt.truncate(total - 1);
     let room = (total - client.case.prompt.len()) as u32;
     client.case.max_new_tokens = client.case.max_new_tokens.min(room);
+    client.case.min_tokens = client.case.min_tokens.min(client.case.max_new_tokens);
     client
 }
 

@@ -5,7 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use text_generation_protocol::v1::{NewSequence, PlanFlag, PromptLogprobs, ResultFlag, StepPlan, StepResult};
+use text_generation_protocol::v1::{NewSequence, PlanFlag, PromptLogprobs, ResultFlag, Sampling, StepPlan, StepResult};
 
 use crate::engine::budget::PREFILL_SHARE;
 use crate::engine::{EngineLimits, Geometry, PlanPort, ResultPort};
@@ -21,6 +21,13 @@ pub fn next_token(tokens: &[u32]) -> u32 {
     (digest(tokens) >> 7) as u32 % VOCABULARY
 }
 
+/// The token that follows these where some are barred.
+pub fn next_allowed(tokens: &[u32], barred: &[u32]) -> u32 {
+    let first = next_token(tokens);
+    let others = (first..VOCABULARY).chain(0..first);
+    others.into_iter().find(|token| !barred.contains(token)).unwrap_or(first)
+}
+
 fn digest(tokens: &[u32]) -> u64 {
     tokens.iter().fold(0x9e37_79b9_7f4a_7c15, |hash: u64, &token| {
         (hash ^ u64::from(token + 1)).wrapping_mul(0x2545_f491_4f6c_dd1d).rotate_left(23)
@@ -32,8 +39,9 @@ struct Row {
     prompt_length: usize,
     computed: usize,
     table: Vec<u32>,
-    top_n: u32,
+    sampling: Sampling,
     describes: bool,
+    prompt_top_n: u32,
 }
 
 struct State {
@@ -152,8 +160,9 @@ impl State {
             prompt_length: new.prompt_length as usize,
             computed: 0,
             table: new.block_ids.clone(),
-            top_n: new.sampling.as_ref().expect("sampling parameters").top_n,
+            sampling: new.sampling.clone().expect("sampling parameters"),
             describes: new.prompt_logprobs,
+            prompt_top_n: new.prompt_top_n,
         });
     }
 
@@ -182,12 +191,10 @@ impl State {
         if row.describes && first < row.prompt_length {
             let end = (row.computed + 1).min(row.prompt_length);
             let logprobs = (first..end).map(|position| -(position as f32)).collect();
-            result.prompt_logprobs.push(PromptLogprobs {
-                slot,
-                position: first as u32,
-                logprobs,
-                ..PromptLogprobs::default()
-            });
+            let top_ids = (first..end).flat_map(|_| 1..=row.prompt_top_n).collect();
+            let top_logprobs = (first..end).flat_map(|_| (0..row.prompt_top_n).map(|rank| -(rank as f32))).collect();
+            let position = first as u32;
+            result.prompt_logprobs.push(PromptLogprobs { slot, position, logprobs, top_ids, top_logprobs });
         }
         assert_eq!(samples, row.computed == row.tokens.len(), "samples exactly at the last known token");
         assert!(row.tokens.len() <= self.limits.max_total_tokens, "no row is planned beyond the limit");
@@ -198,15 +205,18 @@ impl State {
             assert_eq!(self.cache[place(row, position)], digest(&row.tokens[..=position]), "another row wrote here");
         }
         let poisoned = row.tokens[0] == POISON;
-        let token = if poisoned { 0 } else { next_token(&row.tokens) };
+        let generated = (row.tokens.len() - row.prompt_length) as u32;
+        let barred = if generated < row.sampling.min_tokens { row.sampling.end_ids.as_slice() } else { &[] };
+        let token = if poisoned { 0 } else { next_allowed(&row.tokens, barred) };
+        let top_n = row.sampling.top_n;
         row.tokens.push(token);
         result.slots.push(slot);
         result.token_counts.push(1);
         result.row_flags.push(if poisoned { ResultFlag::RowNotFinite as u32 } else { 0 });
         result.token_ids.push(token);
         result.logprobs.push(-1.0);
-        result.top_counts.push(row.top_n);
-        result.top_ids.extend((0..row.top_n).map(|rank| (token + rank) % VOCABULARY));
-        result.top_logprobs.extend((0..row.top_n).map(|rank| -(rank as f32)));
+        result.top_counts.push(top_n);
+        result.top_ids.extend((0..top_n).map(|rank| (token + rank) % VOCABULARY));
+        result.top_logprobs.extend((0..top_n).map(|rank| -(rank as f32)));
     }
 }

@@ -12,8 +12,12 @@ use crate::request::validate::not_positive;
 use crate::request::{Input, Request, SamplingParameters, Spelling};
 
 /// TGI's field names.
-static SPELLING: Spelling =
-    Spelling { input: "inputs", max_new_tokens: "max_new_tokens", top_n_tokens: "top_n_tokens" };
+static SPELLING: Spelling = Spelling {
+    input: "inputs",
+    max_new_tokens: "max_new_tokens",
+    top_n_tokens: "top_n_tokens",
+    prompt_logprobs: "decoder_input_details",
+};
 
 /// What of the answer the client wants to see.
 #[derive(Debug, Clone)]

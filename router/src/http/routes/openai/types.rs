@@ -142,6 +142,6 @@ impl<'a> ErrorBody<'a> {
 pub fn finish_reason(reason: &FinishReason) -> &'static str {
     match reason {
         FinishReason::Length => "length",
-        FinishReason::EndOfSequence | FinishReason::Stop(_) => "stop",
+        FinishReason::EndOfSequence | FinishReason::StopToken(_) | FinishReason::Stop(_) => "stop",
     }
 }

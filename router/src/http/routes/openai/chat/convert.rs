@@ -13,7 +13,12 @@ use crate::http::collect::Collected;
 use crate::request::{ChatInput, Spelling};
 
 /// Chat's field names.
-static SPELLING: Spelling = Spelling { input: "messages", max_new_tokens: "max_tokens", top_n_tokens: "top_logprobs" };
+static SPELLING: Spelling = Spelling {
+    input: "messages",
+    max_new_tokens: "max_tokens",
+    top_n_tokens: "top_logprobs",
+    prompt_logprobs: "prompt_logprobs",
+};
 
 /// Who answers.
 pub const ASSISTANT: &str = "assistant";

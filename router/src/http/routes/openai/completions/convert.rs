@@ -9,7 +9,12 @@ use crate::http::collect::Collected;
 use crate::request::{Input, Spelling};
 
 /// Completions' field names.
-static SPELLING: Spelling = Spelling { input: "prompt", max_new_tokens: "max_tokens", top_n_tokens: "logprobs" };
+static SPELLING: Spelling = Spelling {
+    input: "prompt",
+    max_new_tokens: "max_tokens",
+    top_n_tokens: "logprobs",
+    prompt_logprobs: "prompt_logprobs",
+};
 
 // === impl CompletionFields ===
 
