@@ -196,3 +196,7 @@ impl Emitter {
         self.events.send(event).ok();
     }
 }
+
+#[cfg(test)]
+#[path = "emit_tests.rs"]
+mod tests;

@@ -126,8 +126,10 @@ def test_steps_carry_arrays_both_ways(shard, open_stream, stubs):
     messages = stubs.messages
     stream = open_stream()
     stream.call.initial_metadata()  # Arrives before any plan is sent.
-    sampling = messages.Sampling(temperature=0.5, top_k=3, top_p=0.9, seed=2**64 - 1, top_n=2)
-    first = prompt(messages, 2, [5, 6, 7], computed=0, block_ids=[9], prompt_logprobs=True)
+    sampling = messages.Sampling(temperature=0.5, top_k=3, top_p=0.9, seed=2**64 - 1, top_n=2, min_p=0.25)
+    sampling.MergeFrom(messages.Sampling(bias_ids=[4, 2], biases=[1.5, -2], min_tokens=3, end_ids=[0, 9]))
+    sampling.MergeFrom(messages.Sampling(watermark_gamma=0.5, watermark_delta=2, raw_logprobs=True))
+    first = prompt(messages, 2, [5, 6, 7], computed=0, block_ids=[9], prompt_logprobs=True, prompt_top_n=2)
     first.sampling.CopyFrom(sampling)
     stream.send(decode(messages, 1, [2], token_counts=[3], new_sequences=[first], copy_from=[1], copy_to=[2]))
     answer = stream.next()
@@ -147,7 +149,11 @@ def test_steps_carry_arrays_both_ways(shard, open_stream, stubs):
     assert plans[2].released_slots.tolist() == [2]
     sequence = plans[0].new_sequences[0]
     assert (sequence.token_ids.tolist(), sequence.block_ids.tolist()) == ([5, 6, 7], [9])
-    assert sequence.prompt_logprobs
+    assert sequence.prompt_logprobs and sequence.prompt_top_n == 2
+    found = sequence.sampling
+    assert (found.bias_ids.tolist(), found.biases.tolist(), found.end_ids.tolist()) == ([4, 2], [1.5, -2], [0, 9])
+    assert (found.min_p, found.min_tokens, found.raw_logprobs) == (0.25, 3, True)
+    assert (found.watermark_gamma, found.watermark_delta) == (0.5, 2)
     assert (sequence.sampling.temperature, sequence.sampling.seed, sequence.sampling.top_n) == (0.5, 2**64 - 1, 2)
     with pytest.raises(ValueError, match="read-only"):
         plans[0].slots[0] = 1
@@ -256,6 +262,8 @@ def test_replies_are_checked(tmp_path, stubs):
         answer = stream.next()
         assert (list(answer.top_ids), list(answer.top_logprobs)) == ([7, 8], [-1, -2])
         assert (answer.prompt_logprobs[0].position, list(answer.prompt_logprobs[0].logprobs)) == (1, [-3])
+        assert list(answer.prompt_logprobs[0].top_ids) == [7, 8]
+        assert list(answer.prompt_logprobs[0].top_logprobs) == [-1, -2]
         steps.reply(second, None)
         with pytest.raises(ValueError, match="answered twice"):
             steps.reply(second, None)
