@@ -99,7 +99,7 @@ async fn run(config: RouterConfig) -> Result<i32, AppError> {
     let starting = Readiness::Starting("starting".into());
     let (readiness, observed) = watch::channel(starting);
     let router = http::router(Server::new(http_config(&config), observed))
-        .map_err(|error| AppError::new(error.to_string(), "Correct the origin, or leave it out to allow any."))?;
+        .map_err(|error| AppError::new(error.to_string(), "Correct the value, or leave the flag out."))?;
     let (stop, stopped) = watch::channel(false);
     let mut server = tokio::spawn(listen(listener, router, stopped));
 
@@ -150,6 +150,8 @@ fn http_config(config: &RouterConfig) -> HttpConfig {
         cors_allow_origin: config.cors_allow_origin.clone(),
         payload_limit: config.limits.payload_limit,
         compute_type: config.compute_type.clone(),
+        predict_route: config.aip_predict_route.clone(),
+        health_route: config.aip_health_route.clone(),
     }
 }
 

@@ -99,6 +99,15 @@ struct ServerFlags {
     /// Value of the `x-compute-type` header
     #[arg(long, env, default_value = "gpu+optimized")]
     compute_type: String,
+    /// Another path of `/vertex`, for Vertex AI
+    #[arg(long, env)]
+    aip_predict_route: Option<String>,
+    /// Another path of `/health`, for Vertex AI
+    #[arg(long, env)]
+    aip_health_route: Option<String>,
+    /// Port to listen on, for Vertex AI; wins over `--port`
+    #[arg(long, env)]
+    aip_http_port: Option<u16>,
     /// Has no effect: nothing is reported to anybody
     #[arg(long, env, default_value = "on", value_parser = ["on", "off", "no-stack"])]
     usage_stats: String,
@@ -168,7 +177,7 @@ impl ServerFlags {
         })?;
         Ok(RouterConfig {
             hostname,
-            port: self.port,
+            port: self.aip_http_port.unwrap_or(self.port),
             model_id: model.model_id.clone(),
             model: Some(model),
             shard_sockets: vec![self.master_shard_uds_path],
@@ -178,6 +187,8 @@ impl ServerFlags {
             cors_allow_origin: self.cors_allow_origin,
             graceful_termination_timeout: self.graceful_termination_timeout,
             compute_type: self.compute_type,
+            aip_predict_route: self.aip_predict_route,
+            aip_health_route: self.aip_health_route,
             control_channel: false,
             log: LogConfig { level: self.log_level, json: self.json_output },
         })

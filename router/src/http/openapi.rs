@@ -5,7 +5,7 @@ use utoipa::OpenApi;
 use utoipa_swagger_ui::SwaggerUi;
 
 use super::problem::TgiError;
-use super::routes::{generate, openai, server, tokenize};
+use super::routes::{generate, kserve, openai, sagemaker, server, tokenize, vertex};
 
 /// The tag of every route.
 pub const TAG: &str = "Text Generation Inference";
@@ -29,6 +29,14 @@ pub const TAG: &str = "Text Generation Inference";
         openai::models,
         openai::chat::chat_completions,
         openai::completions::completions,
+        sagemaker::invocations,
+        vertex::vertex,
+        kserve::server_metadata,
+        kserve::live,
+        kserve::ready,
+        kserve::model_metadata,
+        kserve::model_ready,
+        kserve::infer,
     ),
     // The derive of the failures collects their bodies, not what these contain.
     components(schemas(openai::ErrorDetails))
@@ -83,6 +91,11 @@ pub enum OpenAiFailures<'a> {
 /// The document.
 pub fn schema() -> utoipa::openapi::OpenApi {
     Document::openapi()
+}
+
+/// Whether a route of the document has this path.
+pub fn has_path(path: &str) -> bool {
+    schema().paths.paths.contains_key(path)
 }
 
 /// `/docs` and the document under `/api-doc/openapi.json`.
