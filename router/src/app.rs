@@ -72,7 +72,8 @@ fn report(error: &AppError) {
 fn print_schema() -> Result<i32, AppError> {
     use std::io::Write;
     let unprintable = |reason: String| AppError::new(format!("cannot print the document: {reason}"), "Try again.");
-    let text = http::openapi_schema().to_pretty_json().map_err(|error| unprintable(error.to_string()))?;
+    let text = http::openapi_schema().and_then(|document| serde_json::to_string_pretty(&document));
+    let text = text.map_err(|error| unprintable(error.to_string()))?;
     writeln!(std::io::stdout(), "{text}").map_err(|error| unprintable(error.to_string()))?;
     Ok(0)
 }

@@ -20,6 +20,9 @@ pub enum AssemblyError {
     /// It cannot be another path of a route.
     #[error(transparent)]
     Alias(#[from] vertex::alias::AliasError),
+    /// The document of the routes cannot be written.
+    #[error("the OpenAPI document cannot be written: {0}")]
+    Document(#[from] serde_json::Error),
 }
 
 /// The whole application.
@@ -47,7 +50,7 @@ pub fn router(server: Server) -> Result<Router, AssemblyError> {
         .merge(kserve_routes())
         .fallback(vertex::alias::fallback)
         .with_state(server.clone())
-        .merge(openapi::docs());
+        .merge(openapi::docs()?);
     Ok(router
         .layer(from_fn_with_state(server, auth::check))
         .layer(from_fn(openai::frame_problems))

@@ -30,7 +30,7 @@ const ID_PREFIX: &str = "chatcmpl";
     path = "/v1/chat/completions",
     tag = TAG,
     request_body = ChatRequest,
-    responses((status = 200, description = "The whole answer, or a stream of chunks", body = ChatCompletion), OpenAiFailures)
+    responses((status = 200, description = "The whole answer, or a stream of chunks", content((ChatCompletion = "application/json"), (String = "text/event-stream"))), OpenAiFailures)
 )]
 pub async fn chat_completions(
     State(server): State<Server>,
