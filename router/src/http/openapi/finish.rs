@@ -1,5 +1,6 @@
-//! What the types alone do not say about request bodies, added to the generated document: every optional field may be
-//! null, and a body that is put together from two types is one closed object. Knows JSON Schema and no route.
+//! What the types alone do not say, added to the generated document: every optional field of a body may be null, a body
+//! that is put together from two types is one closed object, unsigned numbers have their own bounds, and a stream is a
+//! row of events. Knows JSON Schema and no route.
 
 use serde_json::{Map, Value, json};
 
@@ -9,6 +10,7 @@ const REFERENCE: &str = "#/components/schemas/";
 
 /// Finishes a document.
 pub fn finish(document: &mut Value) {
+    walk(document);
     let Some(schemas) = document.pointer_mut(SCHEMAS).and_then(Value::as_object_mut) else { return };
     let plain = schemas.clone();
     for schema in schemas.values_mut() {
@@ -25,6 +27,38 @@ pub fn finish(document: &mut Value) {
             }
         }
     }
+}
+
+/// Visits every schema and every media type of the document.
+fn walk(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(walk),
+        Value::Object(members) => {
+            bound(members);
+            if let Some(stream) = members.get_mut("text/event-stream") {
+                *stream = json!({"schema": {
+                    "type": "object", "description": "A server-sent event.", "required": ["data"],
+                    "properties": {"data": {"type": "string", "description": "JSON, or `[DONE]` at the end"}},
+                }});
+            }
+            members.values_mut().for_each(walk);
+        }
+        _ => {}
+    }
+}
+
+/// The formats of signed numbers stand at unsigned ones too, whose bound is higher.
+fn bound(schema: &mut Map<String, Value>) {
+    if schema.get("minimum").and_then(Value::as_f64) != Some(0.0) || schema.contains_key("maximum") {
+        return;
+    }
+    let most = match schema.get("format").and_then(Value::as_str) {
+        Some("int32") => u64::from(u32::MAX),
+        Some("int64") => u64::MAX,
+        _ => return,
+    };
+    schema.shift_remove("format");
+    schema.insert("maximum".into(), most.into());
 }
 
 /// Only request bodies are closed: their readers refuse unknown fields.
@@ -75,6 +109,18 @@ fn allow_null(property: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unsigned_numbers_and_streams_are_described() {
+        let mut document = json!({
+            "a": [{"type": "integer", "format": "int32", "minimum": 0}, {"type": "integer", "format": "int32"}],
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        });
+        finish(&mut document);
+        let unsigned = json!({"type": "integer", "minimum": 0, "maximum": u32::MAX});
+        assert_eq!(document["a"], json!([unsigned, {"type": "integer", "format": "int32"}]));
+        assert_eq!(document["content"]["text/event-stream"]["schema"]["required"], json!(["data"]));
+    }
 
     #[test]
     fn closed_parts_become_one_object_whose_optional_fields_may_be_null() {

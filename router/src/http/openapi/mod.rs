@@ -103,19 +103,27 @@ pub enum OpenAiFailures<'a> {
     NotReady(#[to_schema] openai::ErrorBody<'a>),
 }
 
+/// Other paths of `GET /health`, with the names that they have in the document.
+const HEALTH_PATHS: [(&str, &str); 2] = [("/", "root_health"), ("/ping", "ping")];
+
 /// The document as JSON.
 ///
 /// # Errors
 /// Never for the types of this crate: all of them can be written.
 pub fn schema() -> Result<Value, serde_json::Error> {
     let mut document = serde_json::to_value(Document::openapi())?;
+    let mut health = document["paths"]["/health"]["get"].clone();
+    for (path, name) in HEALTH_PATHS {
+        health["operationId"] = name.into();
+        document["paths"][path]["get"] = health.clone();
+    }
     finish::finish(&mut document);
     Ok(document)
 }
 
-/// Whether a route of the document has this path.
+/// Whether a fixed route has this path.
 pub fn has_path(path: &str) -> bool {
-    Document::openapi().paths.paths.contains_key(path)
+    HEALTH_PATHS.iter().any(|(fixed, _)| *fixed == path) || Document::openapi().paths.paths.contains_key(path)
 }
 
 /// `/docs` and the document under `/api-doc/openapi.json`.
