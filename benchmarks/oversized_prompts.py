@@ -1,6 +1,6 @@
 """Eight prompts of 2 MB at once, with a `--payload-limit` that lets them in, and one-word requests beside them: how
-long each refusal takes, how long the small requests take alone and beside, and how much memory the router gains. The router
-runs in front of the fake shard, so that nothing but the router is measured.
+long each refusal takes, how long the small requests take alone and beside, and how much memory the router gains. The
+router runs in front of the fake shard, so that nothing but the router is measured.
 
     python -m benchmarks.oversized_prompts --binaries target/release --model FOLDER
 """

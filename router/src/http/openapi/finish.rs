@@ -102,7 +102,8 @@ fn allow_null(property: &mut Value) {
             choices.push(null);
         }
     } else if property.get("$ref").is_some() {
-        *property = json!({"oneOf": [property.take(), null]});
+        let choices = vec![property.take(), null];
+        *property = json!({ "oneOf": choices });
     }
 }
 
