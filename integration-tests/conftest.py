@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.client import Client
+from support.invariants import unharmed
 from support.server import Server, launched
 
 LOG_LINES = 40
@@ -41,6 +42,13 @@ def narrow_server(tmp_path_factory) -> Server:
 @pytest.fixture
 def client(server: Server) -> Client:
     return server.client
+
+
+@pytest.fixture
+def guarded(client: Client) -> Client:
+    """A client whose server must be unharmed by the test."""
+    with unharmed(client):
+        yield client
 
 
 @pytest.fixture(scope="session")

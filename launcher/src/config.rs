@@ -97,6 +97,10 @@ pub struct ServerSettings {
     pub hostname: IpAddr,
     /// Port to listen on.
     pub port: u16,
+    /// Another path of `/vertex`.
+    pub aip_predict_route: Option<String>,
+    /// Another path of `/health`.
+    pub aip_health_route: Option<String>,
     /// Bearer key.
     pub api_key: Option<String>,
     /// Origins that browsers may call from.
@@ -248,7 +252,9 @@ fn server(given: ServerArguments, warnings: &mut Vec<String>) -> Result<ServerSe
     });
     Ok(ServerSettings {
         hostname,
-        port: given.port,
+        port: given.aip_http_port.unwrap_or(given.port),
+        aip_predict_route: given.aip_predict_route,
+        aip_health_route: given.aip_health_route,
         api_key: given.api_key,
         cors_allow_origin: given.cors_allow_origin,
         grace: Duration::from_secs(given.graceful_termination_timeout),

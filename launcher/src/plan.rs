@@ -70,6 +70,8 @@ impl Plan {
             cors_allow_origin: server.cors_allow_origin.clone(),
             graceful_termination_timeout: server.grace.as_secs(),
             compute_type: server.compute_type.clone(),
+            aip_predict_route: server.aip_predict_route.clone(),
+            aip_health_route: server.aip_health_route.clone(),
             control_channel: true,
             watermark: *watermark,
             log: log.clone(),

@@ -33,6 +33,10 @@ pub struct RouterConfig {
     pub graceful_termination_timeout: u64,
     /// Value of the `x-compute-type` header.
     pub compute_type: String,
+    /// Another path of `/vertex`, as Vertex AI wants it.
+    pub aip_predict_route: Option<String>,
+    /// Another path of `/health`, as Vertex AI wants it.
+    pub aip_health_route: Option<String>,
     /// Read `ControlMessage` lines from standard input, and end with it.
     pub control_channel: bool,
     /// How strong the watermark of requests that ask for one is.

@@ -76,7 +76,8 @@ fn report(error: &AppError) {
 fn print_schema() -> Result<i32, AppError> {
     use std::io::Write;
     let unprintable = |reason: String| AppError::new(format!("cannot print the document: {reason}"), "Try again.");
-    let text = http::openapi_schema().to_pretty_json().map_err(|error| unprintable(error.to_string()))?;
+    let text = http::openapi_schema().and_then(|document| serde_json::to_string_pretty(&document));
+    let text = text.map_err(|error| unprintable(error.to_string()))?;
     writeln!(std::io::stdout(), "{text}").map_err(|error| unprintable(error.to_string()))?;
     Ok(0)
 }
@@ -110,7 +111,7 @@ async fn run(config: RouterConfig) -> Result<i32, AppError> {
     let starting = Readiness::Starting("starting".into());
     let (readiness, observed) = watch::channel(starting);
     let router = http::router(Server::new(http_config(&config), observed))
-        .map_err(|error| AppError::new(error.to_string(), "Correct the origin, or leave it out to allow any."))?;
+        .map_err(|error| AppError::new(error.to_string(), "Correct the value, or leave the flag out."))?;
     let (stop, stopped) = watch::channel(false);
     let mut server = tokio::spawn(listen(listener, router, stopped));
 
@@ -161,6 +162,8 @@ fn http_config(config: &RouterConfig) -> HttpConfig {
         cors_allow_origin: config.cors_allow_origin.clone(),
         payload_limit: config.limits.payload_limit,
         compute_type: config.compute_type.clone(),
+        predict_route: config.aip_predict_route.clone(),
+        health_route: config.aip_health_route.clone(),
     }
 }
 

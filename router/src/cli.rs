@@ -105,6 +105,15 @@ struct ServerFlags {
     /// How much a watermark raises the logits of favoured tokens
     #[arg(long, env, default_value_t = Watermark::default().delta)]
     watermark_delta: f32,
+    /// Another path of `/vertex`, for Vertex AI
+    #[arg(long, env)]
+    aip_predict_route: Option<String>,
+    /// Another path of `/health`, for Vertex AI
+    #[arg(long, env)]
+    aip_health_route: Option<String>,
+    /// Port to listen on, for Vertex AI; wins over `--port`
+    #[arg(long, env)]
+    aip_http_port: Option<u16>,
     /// Has no effect: nothing is reported to anybody
     #[arg(long, env, default_value = "on", value_parser = ["on", "off", "no-stack"])]
     usage_stats: String,
@@ -178,7 +187,7 @@ impl ServerFlags {
         }
         Ok(RouterConfig {
             hostname,
-            port: self.port,
+            port: self.aip_http_port.unwrap_or(self.port),
             model_id: model.model_id.clone(),
             model: Some(model),
             shard_sockets: vec![self.master_shard_uds_path],
@@ -188,6 +197,8 @@ impl ServerFlags {
             cors_allow_origin: self.cors_allow_origin,
             graceful_termination_timeout: self.graceful_termination_timeout,
             compute_type: self.compute_type,
+            aip_predict_route: self.aip_predict_route,
+            aip_health_route: self.aip_health_route,
             control_channel: false,
             watermark,
             log: LogConfig { level: self.log_level, json: self.json_output },

@@ -76,3 +76,13 @@ fn a_configuration_replaces_every_flag() {
 fn the_schema_needs_no_model() {
     assert!(matches!(task(&["print-schema"]).unwrap(), Task::PrintSchema));
 }
+
+#[test]
+fn the_port_and_paths_of_vertex_are_flags() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().to_str().unwrap();
+    let flags = ["--port", "80", "--aip-http-port", "8081", "--aip-predict-route", "/p", "--aip-health-route", "/h"];
+    let config = served(&[&["--tokenizer-name", model], flags.as_slice()].concat());
+    assert_eq!(config.port, 8081);
+    assert_eq!((config.aip_predict_route.as_deref(), config.aip_health_route.as_deref()), (Some("/p"), Some("/h")));
+}

@@ -50,6 +50,8 @@ impl Stand {
             cors_allow_origin: Vec::new(),
             graceful_termination_timeout: grace,
             compute_type: "cpu".into(),
+            aip_predict_route: None,
+            aip_health_route: None,
             control_channel: true,
             watermark: Watermark::default(),
             log: LogConfig { level: "info".into(), json: true },

@@ -145,6 +145,15 @@ pub struct ServerArguments {
     /// Port to listen on
     #[arg(long, short, env, default_value_t = 3000)]
     pub port: u16,
+    /// Port to listen on, as Vertex AI sets it; wins over `--port`
+    #[arg(long, env)]
+    pub aip_http_port: Option<u16>,
+    /// Another path of `/vertex`, as Vertex AI sets it
+    #[arg(long, env, value_parser = NonEmptyStringValueParser::new())]
+    pub aip_predict_route: Option<String>,
+    /// Another path of `/health`, as Vertex AI sets it
+    #[arg(long, env, value_parser = NonEmptyStringValueParser::new())]
+    pub aip_health_route: Option<String>,
     /// Bearer key that clients must send
     #[arg(long, env, value_parser = NonEmptyStringValueParser::new())]
     pub api_key: Option<String>,

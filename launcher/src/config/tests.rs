@@ -107,3 +107,11 @@ fn variables_that_are_no_flags_count() {
     assert_eq!(config.server.compute_type, "mine");
     assert_eq!(config.model.token_from_old_name.as_deref(), Some("old"));
 }
+
+#[test]
+fn the_port_and_paths_of_vertex_reach_the_router() {
+    let words = ["--port", "80", "--aip-http-port", "8081", "--aip-predict-route", "/p", "--aip-health-route", "/h"];
+    let server = resolve_words(&words).unwrap().server;
+    assert_eq!(server.port, 8081);
+    assert_eq!((server.aip_predict_route.as_deref(), server.aip_health_route.as_deref()), (Some("/p"), Some("/h")));
+}

@@ -147,7 +147,8 @@ pub fn typed<T: DeserializeOwned>(fields: Map<String, Value>) -> Result<T, Probl
     })
 }
 
-fn unfit(message: String, field: Option<String>) -> Problem {
+/// A body whose JSON is of another shape than the route takes.
+pub fn unfit(message: String, field: Option<String>) -> Problem {
     let message = format!("Input validation error: {message}");
     Problem::malformed(StatusCode::UNPROCESSABLE_ENTITY, message, field)
 }
@@ -180,8 +181,12 @@ async fn read(body: Body, limit: usize) -> Result<Bytes, Problem> {
         total += frame.len();
         if total <= limit {
             bytes.extend_from_slice(&frame);
-        } else if total > MOST_DISCARDED {
-            break;
+        } else {
+            // What was read is of no use: the memory goes back at once.
+            bytes = BytesMut::new();
+            if total > MOST_DISCARDED {
+                break;
+            }
         }
     }
     if total > limit {

@@ -44,6 +44,16 @@ impl Problem {
         Self { status, error_type: "validation", message: message.into(), field }
     }
 
+    /// The same problem of a part of the body; `place` is the path of that part.
+    pub fn inside(mut self, place: String) -> Self {
+        self.field = Some(match self.field {
+            Some(field) => format!("{place}.{field}"),
+            None => place.clone(),
+        });
+        self.message = format!("{} (in `{place}`)", self.message);
+        self
+    }
+
     /// The body in TGI's frame.
     pub fn as_tgi(&self) -> TgiError<'_> {
         TgiError { error: &self.message, error_type: self.error_type }

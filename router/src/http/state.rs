@@ -24,6 +24,10 @@ pub struct HttpConfig {
     pub payload_limit: usize,
     /// Value of the `x-compute-type` header.
     pub compute_type: String,
+    /// Another path of `/vertex`.
+    pub predict_route: Option<String>,
+    /// Another path of `/health`.
+    pub health_route: Option<String>,
 }
 
 /// The name under which the model is served.

@@ -2,9 +2,8 @@
 //! have. Says nothing where the tokenizer may drop or fold text.
 
 use serde_json::Value;
-use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 
-use super::pieces::{Piece, PieceTable};
+use super::pieces::{Piece, PieceTable, byte_level_alphabet};
 
 /// Canonical composition shortens a text to no less than a third (Hangul: three letters of three bytes to one).
 /// One more for safety.
@@ -17,6 +16,8 @@ pub(super) struct Coverage {
     longest: Option<usize>,
     /// Some added tokens swallow the white space around them, so white space does not count.
     swallows_space: bool,
+    /// Which bytes have tokens. Published vocabularies lack some that real text never has, and drop them.
+    known: [bool; 256],
 }
 
 // === impl Coverage ===
@@ -25,7 +26,8 @@ impl Coverage {
     /// The bound of a tokenizer and its piece table.
     pub fn of(tokenizer: &tokenizers::Tokenizer, pieces: Option<&PieceTable>) -> Self {
         let swallows_space = tokenizer.get_added_tokens_decoder().values().any(|token| token.lstrip || token.rstrip);
-        Self { longest: longest(tokenizer, pieces), swallows_space }
+        let known = known_bytes(tokenizer);
+        Self { longest: longest(tokenizer, pieces, &known), swallows_space, known }
     }
 
     /// The fewest tokens that a text can have; 0 = nothing is known.
@@ -35,11 +37,12 @@ impl Coverage {
             true => text.chars().filter(|c| c.is_whitespace()).map(char::len_utf8).sum(),
             false => 0,
         };
-        (text.len() - space).div_ceil(longest)
+        let dropped = text.bytes().filter(|byte| !self.known[usize::from(*byte)]).count();
+        text.len().saturating_sub(space + dropped).div_ceil(longest)
     }
 }
 
-fn longest(tokenizer: &tokenizers::Tokenizer, pieces: Option<&PieceTable>) -> Option<usize> {
+fn longest(tokenizer: &tokenizers::Tokenizer, pieces: Option<&PieceTable>, known: &[bool; 256]) -> Option<usize> {
     let pieces = pieces?;
     let normalizer = serde_json::to_value(tokenizer.get_normalizer()).ok()?;
     let pre_tokenizer = serde_json::to_value(tokenizer.get_pre_tokenizer()).ok()?;
@@ -47,7 +50,9 @@ fn longest(tokenizer: &tokenizers::Tokenizer, pieces: Option<&PieceTable>) -> Op
         .into_iter()
         .try_fold(1, |factor, step| Some(factor * normalisation_factor(step)?))?;
     let splits = steps(&pre_tokenizer, "pretokenizers");
-    if !splits.iter().all(keeps_text) || !knows_all_bytes(tokenizer, &splits) {
+    // A normaliser that rewrites characters may lead from known bytes to unknown ones.
+    let few_dropped = byte_level(&splits) && factor == 1 || known.iter().all(|known| *known);
+    if !splits.iter().all(keeps_text) || !few_dropped || !splits_unknown(tokenizer, &splits) {
         return None;
     }
     let vocabulary = tokenizer.get_vocab(true);
@@ -89,17 +94,34 @@ fn keeps_text(step: &&Value) -> bool {
     }
 }
 
-/// Whether every text has tokens of its own, down to single bytes, so that no unknown token folds it.
-fn knows_all_bytes(tokenizer: &tokenizers::Tokenizer, splits: &[&Value]) -> bool {
-    let falls_back = match tokenizer.get_model() {
-        tokenizers::ModelWrapper::BPE(model) => model.byte_fallback,
-        tokenizers::ModelWrapper::Unigram(model) => model.byte_fallback(),
+/// Whether a text is made of bytes, or falls back to them, so that no unknown token folds much of it into one.
+fn splits_unknown(tokenizer: &tokenizers::Tokenizer, splits: &[&Value]) -> bool {
+    match tokenizer.get_model() {
+        tokenizers::ModelWrapper::BPE(model) => byte_level(splits) || model.byte_fallback,
+        tokenizers::ModelWrapper::Unigram(model) => byte_level(splits) || model.byte_fallback(),
         // Others look up whole words, and a word that is not there becomes one token.
-        _ => return false,
-    };
-    let known = |token: String| tokenizer.token_to_id(&token).is_some();
-    if splits.iter().any(|step| step["type"] == "ByteLevel") {
-        return ByteLevel::alphabet().into_iter().all(|c| known(c.to_string()));
+        _ => false,
     }
-    falls_back && (0..=u8::MAX).all(|byte| known(format!("<0x{byte:02X}>")))
+}
+
+fn byte_level(splits: &[&Value]) -> bool {
+    splits.iter().any(|step| step["type"] == "ByteLevel")
+}
+
+/// The bytes that have a token, as a letter of the byte-level alphabet or under a name of their own.
+fn known_bytes(tokenizer: &tokenizers::Tokenizer) -> [bool; 256] {
+    let mut known = [false; 256];
+    let pre_tokenizer = serde_json::to_value(tokenizer.get_pre_tokenizer()).unwrap_or_default();
+    if byte_level(&steps(&pre_tokenizer, "pretokenizers")) {
+        for (letter, byte) in (0_u32..).zip(byte_level_alphabet()) {
+            if let (Some(letter), Some(byte)) = (char::from_u32(letter), byte) {
+                known[usize::from(byte)] = tokenizer.token_to_id(&letter.to_string()).is_some();
+            }
+        }
+    } else {
+        for byte in 0..=u8::MAX {
+            known[usize::from(byte)] = tokenizer.token_to_id(&format!("<0x{byte:02X}>")).is_some();
+        }
+    }
+    known
 }

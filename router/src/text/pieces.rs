@@ -191,7 +191,7 @@ fn raw_bytes(token: &str, alphabet: &[Option<u8>]) -> Vec<u8> {
 
 /// The bytes that the characters of byte-level vocabularies stand for, indexed by code point: printable Latin-1 stands
 /// for itself, the other bytes follow from U+0100 on.
-fn byte_level_alphabet() -> Vec<Option<u8>> {
+pub(super) fn byte_level_alphabet() -> Vec<Option<u8>> {
     let mut alphabet = vec![None; 0x200];
     let mut next = 0x100;
     for byte in 0..=u8::MAX {

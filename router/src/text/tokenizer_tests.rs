@@ -70,6 +70,19 @@ fn the_bound_is_silent_where_text_may_vanish() {
     assert!(byte_level().min_tokens(&"x".repeat(1000)) > 50);
 }
 
+/// Published vocabularies lack the letters of bytes that no text of their training had.
+#[test]
+fn bytes_without_a_token_are_not_counted() {
+    let level = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": true});
+    let model = json!({"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]});
+    let few = json!({"version": "1.0", "pre_tokenizer": level, "decoder": level, "model": model});
+    let tokenizer = Tokenizer::from_bytes(few.to_string().as_bytes()).unwrap();
+    for (text, least) in [("x".repeat(1000), 0), ("ab".repeat(500), 500), ("axb".repeat(100), 100)] {
+        assert_eq!(tokenizer.min_tokens(&text), least);
+        assert!(least <= tokenizer.encode(&text, false).unwrap().len());
+    }
+}
+
 proptest! {
     #[test]
     fn the_bound_never_exceeds_the_truth(text in "(Hello|<tool> 日本|<\\|im_end\\|>|[ -~é😀日]){0,30}", which in 0..2_usize) {

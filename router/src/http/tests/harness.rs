@@ -115,6 +115,8 @@ pub fn harness(settings: Settings) -> Harness {
         cors_allow_origin: Vec::new(),
         payload_limit: settings.limits.payload_limit,
         compute_type: "test".into(),
+        predict_route: Some("/v1/endpoints/1/deployedModels/2:predict".into()),
+        health_route: Some("/alive".into()),
     };
     let admission = Admission::new(settings.limits, prompts, engine, metrics.clone());
     let model = ModelCard {

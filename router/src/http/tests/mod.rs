@@ -4,6 +4,7 @@ mod chat;
 mod completions;
 mod generate;
 mod harness;
+mod platforms;
 mod refusals;
 mod server;
 mod streams;

@@ -35,7 +35,6 @@ fn parameters() -> Vec<(Value, &'static str)> {
             "`inputs` tokens + `max_new_tokens` must be <= 120. Given: 2 `inputs` tokens and 119 `max_new_tokens`",
         ),
         (json!({"grammar": {"type": "regex", "value": "a"}}), "`grammar` is not supported; leave it out"),
-        (json!({"watermark": true}), "`watermark` is not supported; leave it out"),
         (json!({"adapter_id": "x"}), "`adapter_id` is not supported; leave it out"),
     ]
 }
@@ -158,7 +157,11 @@ async fn content_types() {
 #[tokio::test]
 async fn bodies_over_the_limit() {
     let harness = scripted(Script::Words);
-    for path in ["/", "/generate", "/generate_stream", "/tokenize", "/chat_tokenize"] {
+    let infer = "/v2/models/m/versions/1/infer";
+    let alias = "/v1/endpoints/1/deployedModels/2:predict";
+    let tgi =
+        ["/", "/generate", "/generate_stream", "/tokenize", "/chat_tokenize", "/invocations", "/vertex", infer, alias];
+    for path in tgi {
         let reply = harness.post(path, json!({"inputs": "a".repeat(3000)})).await;
         assert_eq!(reply.status, 413, "{path}");
         assert!(reply.json()["error"].as_str().unwrap().contains("2000 bytes"));

@@ -95,11 +95,12 @@ async fn the_key_protects_every_route_that_works() {
         let body = r#"{"inputs":"hi","parameters":{"max_new_tokens":1}}"#;
         harness.send(request.body(Body::from(body)).unwrap())
     };
-    for path in ["/", "/generate", "/generate_stream", "/tokenize", "/chat_tokenize"] {
+    let platforms = ["/invocations", "/vertex", "/v2/models/m/versions/1/infer"];
+    for path in ["/", "/generate", "/generate_stream", "/tokenize", "/chat_tokenize"].into_iter().chain(platforms) {
         let reply = with(path, None).await;
         assert_eq!((reply.status.as_u16(), reply.body.as_str()), (401, ""), "{path}");
     }
-    for path in ["/v1/completions", "/v1/chat/completions"] {
+    for path in ["/v1/completions", "/v1/chat/completions", "/v1/endpoints/1/deployedModels/2:predict"] {
         let reply = with(path, None).await;
         assert_eq!(reply.status, 401);
         assert_eq!(reply.json()["error"]["type"], "authentication_error");
@@ -114,7 +115,7 @@ async fn the_key_protects_every_route_that_works() {
     ] {
         assert_eq!(with("/generate", Some(key)).await.status.as_u16(), status, "{key}");
     }
-    for path in ["/health", "/info", "/metrics", "/v1/models"] {
+    for path in ["/health", "/info", "/metrics", "/v1/models", "/v2", "/v2/health/live", "/v2/health/ready", "/alive"] {
         assert_eq!(harness.get(path).await.status, 200, "{path}");
     }
 }

@@ -97,6 +97,24 @@ impl GenerateRequest {
         Ok((vec![request; sequences], shape))
     }
 
+    /// Refuses what an answer of nothing but texts cannot show.
+    ///
+    /// # Errors
+    /// `Unsupported` naming the field.
+    pub fn check_text_only(&self, reason: &str) -> Result<(), Error> {
+        let parameters = self.parameters();
+        let asked = [
+            ("stream", self.stream == Some(true)),
+            ("details", parameters.details),
+            ("decoder_input_details", parameters.decoder_input_details),
+            ("top_n_tokens", parameters.top_n_tokens.is_some_and(|count| count > 0)),
+        ];
+        match asked.iter().find(|(_, asked)| *asked) {
+            Some((name, _)) => Err(Error::unsupported(name, format!("`{name}` is not supported here: {reason}"))),
+            None => Ok(()),
+        }
+    }
+
     /// Refuses what a stream cannot show.
     ///
     /// # Errors
@@ -138,6 +156,7 @@ impl GenerateParameters {
             typical_p: self.typical_p.unwrap_or(1.0),
             repetition_penalty: self.repetition_penalty.unwrap_or(1.0),
             frequency_penalty: self.frequency_penalty.unwrap_or(0.0),
+            watermark: self.watermark,
             seed: self.seed,
             ..SamplingParameters::default()
         })

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 
 use self::stream::TokenFrames;
-use self::types::{GenerateRequest, GenerateResponse, StreamResponse};
+use self::types::{GenerateRequest, GenerateResponse};
 use crate::error::Error;
 use crate::http::extract::StrictJson;
 use crate::http::middleware::id::RequestId;
@@ -45,7 +45,7 @@ pub async fn generate(
     path = "/generate_stream",
     tag = TAG,
     request_body = GenerateRequest,
-    responses((status = 200, description = "A frame for each token", body = StreamResponse, content_type = "text/event-stream"), GenerationFailures)
+    responses((status = 200, description = "A frame for each token", body = String, content_type = "text/event-stream"), GenerationFailures)
 )]
 pub async fn generate_stream(
     State(server): State<Server>,
@@ -63,7 +63,13 @@ pub async fn generate_stream(
     path = "/",
     tag = TAG,
     request_body = GenerateRequest,
-    responses((status = 200, description = "The whole answer in a list, or a stream", body = Vec<GenerateResponse>), GenerationFailures)
+    responses(
+        (status = 200, description = "The whole answer in a list, or a stream", content(
+            (Vec<GenerateResponse> = "application/json"),
+            (String = "text/event-stream"),
+        )),
+        GenerationFailures,
+    )
 )]
 pub async fn compat(
     State(server): State<Server>,

@@ -4,15 +4,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use crate::error::Error;
 use crate::http::extract::{self, Object, RequestBody, Unsupported};
 use crate::http::problem::Problem;
 
 /// Parameters whose features do not exist yet.
-static UNSUPPORTED: [Unsupported; 3] = [
-    Unsupported { name: "grammar", neutral: |_| false },
-    Unsupported { name: "watermark", neutral: |value| *value == Value::Bool(false) },
-    Unsupported { name: "adapter_id", neutral: |_| false },
-];
+static UNSUPPORTED: [Unsupported; 2] =
+    [Unsupported { name: "grammar", neutral: |_| false }, Unsupported { name: "adapter_id", neutral: |_| false }];
 
 /// The body of `/generate`, `/generate_stream`, `/tokenize` and `POST /`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -68,6 +66,9 @@ pub struct GenerateParameters {
     pub stop: Vec<String>,
     /// Keep only the last so many prompt tokens.
     pub truncate: Option<usize>,
+    /// Mark the text: a detector that knows the server's watermark finds it. Changes greedy output too.
+    #[serde(default)]
+    pub watermark: bool,
     /// Answer with details: tokens, logprobs, finish reason.
     #[serde(default)]
     pub details: bool,
@@ -195,9 +196,18 @@ pub struct StreamDetails {
 impl RequestBody for GenerateRequest {
     fn read(mut fields: Map<String, Value>) -> Result<Self, Problem> {
         extract::screen(&mut fields, &[])?;
-        if let Some(Value::Object(parameters)) = fields.get_mut("parameters") {
-            extract::screen(parameters, &UNSUPPORTED)?;
-        }
+        screen_parameters(&mut fields)?;
         extract::typed(fields)
+    }
+}
+
+/// Looks at the `parameters` of a body before they are read.
+///
+/// # Errors
+/// `Unsupported` naming the parameter.
+pub fn screen_parameters(fields: &mut Map<String, Value>) -> Result<(), Error> {
+    match fields.get_mut("parameters") {
+        Some(Value::Object(parameters)) => extract::screen(parameters, &UNSUPPORTED),
+        _ => Ok(()),
     }
 }

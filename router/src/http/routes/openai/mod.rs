@@ -55,7 +55,7 @@ fn status(tgi: StatusCode) -> StatusCode {
 }
 
 /// `GET /v1/models`: the served model.
-#[utoipa::path(get, path = "/v1/models", tag = TAG, responses((status = 200, description = "The served model", body = ModelList)))]
+#[utoipa::path(get, path = "/v1/models", tag = TAG, responses((status = 200, description = "The served model", body = ModelList), (status = 503, description = "No model is served; the text says why", body = ErrorBody)))]
 pub async fn models(Served(serving): Served) -> Json<ModelList> {
     let id = serving.model.id.clone();
     let model = Model { owned_by: id.clone(), id, object: "model", created: 0 };

@@ -24,7 +24,7 @@ pub async fn health(State(server): State<Server>) -> Result<StatusCode, Problem>
 }
 
 /// `GET /info`: the model and the limits.
-#[utoipa::path(get, path = "/info", tag = TAG, responses((status = 200, description = "The model and the limits", body = Info)))]
+#[utoipa::path(get, path = "/info", tag = TAG, responses((status = 200, description = "The model and the limits", body = Info), (status = 503, description = "No model is served; the text says why", body = TgiError)))]
 pub async fn info(Served(serving): Served) -> Json<Info> {
     Json(Info::of(&serving))
 }

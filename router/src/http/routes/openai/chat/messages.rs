@@ -27,7 +27,7 @@ pub struct Message {
     pub name: Option<String>,
     /// Calls that the assistant made.
     #[schema(value_type = Option<Vec<Object>>)]
-    pub tool_calls: Option<Vec<Value>>,
+    pub tool_calls: Option<Vec<Map<String, Value>>>,
     /// The call that a `tool` message answers.
     pub tool_call_id: Option<String>,
 }
@@ -92,7 +92,8 @@ impl Message {
             message.insert("name".into(), name.into());
         }
         if let Some(calls) = self.tool_calls.filter(|calls| !calls.is_empty()) {
-            message.insert("tool_calls".into(), calls.into_iter().map(with_parsed_arguments).collect());
+            message
+                .insert("tool_calls".into(), calls.into_iter().map(Value::Object).map(with_parsed_arguments).collect());
         }
         if let Some(id) = self.tool_call_id {
             message.insert("tool_call_id".into(), id.into());

@@ -30,7 +30,7 @@ const ID_PREFIX: &str = "chatcmpl";
     path = "/v1/chat/completions",
     tag = TAG,
     request_body = ChatRequest,
-    responses((status = 200, description = "The whole answer, or a stream of chunks", body = ChatCompletion), OpenAiFailures)
+    responses((status = 200, description = "The whole answer, or a stream of chunks", content((ChatCompletion = "application/json"), (String = "text/event-stream"))), OpenAiFailures)
 )]
 pub async fn chat_completions(
     State(server): State<Server>,
@@ -59,7 +59,11 @@ pub async fn chat_completions(
     Ok((headers, Json(convert::completion(&head, &collected, logprobs))).into_response())
 }
 
-fn requests(body: ChatRequest, id: &RequestId, serving: &Serving) -> Result<Vec<Request>, Error> {
+/// The requests of a chat, one for each of `n`.
+///
+/// # Errors
+/// `Invalid` or `Unsupported`, naming the field.
+pub fn requests(body: ChatRequest, id: &RequestId, serving: &Serving) -> Result<Vec<Request>, Error> {
     let extras = body.own.extras()?;
     let input = Input::Chat(body.own.into_chat()?);
     body.common.requests(id, vec![input], &extras, &serving.defaults)

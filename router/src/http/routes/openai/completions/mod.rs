@@ -28,7 +28,7 @@ const OBJECT: &str = "text_completion";
     path = "/v1/completions",
     tag = TAG,
     request_body = CompletionRequest,
-    responses((status = 200, description = "The whole answer, or a stream of chunks", body = Completion), OpenAiFailures)
+    responses((status = 200, description = "The whole answer, or a stream of chunks", content((Completion = "application/json"), (String = "text/event-stream"))), OpenAiFailures)
 )]
 pub async fn completions(
     State(server): State<Server>,
