@@ -78,6 +78,8 @@ pub enum FinishReason {
     Length,
     /// The model produced an end token.
     EndOfSequence,
+    /// A token came that the request names as an end; which one.
+    StopToken(u32),
     /// A stop string appeared; which one.
     Stop(Arc<str>),
 }

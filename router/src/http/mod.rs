@@ -4,6 +4,7 @@
 mod collect;
 mod extract;
 mod headers;
+mod introspect;
 mod json;
 mod listener;
 mod middleware;
@@ -11,6 +12,7 @@ mod openapi;
 mod problem;
 mod router;
 mod routes;
+mod screen;
 mod sse;
 mod state;
 

@@ -100,7 +100,7 @@ impl Drop for Generation {
 pub fn reason_name(reason: &FinishReason) -> &'static str {
     match reason {
         FinishReason::Length => "length",
-        FinishReason::EndOfSequence => "eos_token",
+        FinishReason::EndOfSequence | FinishReason::StopToken(_) => "eos_token",
         FinishReason::Stop(_) => "stop_sequence",
     }
 }

@@ -30,17 +30,18 @@ pub fn parameters(request: &Request, limits: &Limits, engine: &EngineLimits) -> 
     }
     if request.prompt_logprobs.is_some() && !limits.enable_prefill_logprobs {
         let message = "prompt logprobs are switched off; start the server with `--enable-prefill-logprobs`";
-        return Err(Error::unsupported("decoder_input_details", message));
+        return Err(Error::unsupported(spelling.prompt_logprobs, message));
     }
     if request.input.is_empty() {
         let name = spelling.input;
         return Err(Error::invalid(name, format!("`{name}` cannot be empty")));
     }
     match request.truncate {
-        Some(given) if given == 0 || given > engine.max_input_tokens => Err(Error::invalid(
-            "truncate",
-            format!("`truncate` must be strictly positive and less than {}. Given: {given}", engine.max_input_tokens),
-        )),
+        Some(given) if given == 0 || given > engine.max_input_tokens => {
+            let (name, most) = (spelling.truncate, engine.max_input_tokens);
+            let message = format!("`{name}` must be strictly positive and less than {most}. Given: {given}");
+            Err(Error::invalid(name, message))
+        }
         _ => Ok(()),
     }
 }

@@ -137,8 +137,8 @@ async fn sampling_defaults_are_the_models_own() {
         let requests = call.common.requests(
             &super::super::middleware::id::RequestId("x".into()),
             vec![crate::request::Input::Text("x".into())],
-            &call.own.extras().unwrap(),
-            &harness.serving.defaults,
+            &call.own.extras(1).unwrap(),
+            &harness.serving,
         );
         let temperature = requests.unwrap()[0].sampling.temperature;
         assert_eq!(temperature > 0.0, sampled, "{fields}: {temperature}");

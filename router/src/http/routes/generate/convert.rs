@@ -12,8 +12,13 @@ use crate::request::validate::not_positive;
 use crate::request::{Input, Request, SamplingParameters, Spelling};
 
 /// TGI's field names.
-static SPELLING: Spelling =
-    Spelling { input: "inputs", max_new_tokens: "max_new_tokens", top_n_tokens: "top_n_tokens" };
+static SPELLING: Spelling = Spelling {
+    input: "inputs",
+    max_new_tokens: "max_new_tokens",
+    top_n_tokens: "top_n_tokens",
+    prompt_logprobs: "decoder_input_details",
+    truncate: "truncate",
+};
 
 /// What of the answer the client wants to see.
 #[derive(Debug, Clone)]
@@ -78,6 +83,7 @@ impl GenerateRequest {
             id: id.0.clone(),
             input: Input::Text(self.inputs),
             truncate: parameters.truncate,
+            add_special_tokens: None,
             max_new_tokens: parameters.max_new_tokens,
             stop: parameters.stop,
             stop_token_ids: Vec::new(),
