@@ -9,6 +9,7 @@ mod json;
 mod listener;
 mod middleware;
 mod openapi;
+mod parameters;
 mod problem;
 mod router;
 mod routes;
@@ -18,6 +19,7 @@ mod state;
 
 pub use listener::FrameListener;
 pub use openapi::schema as openapi_schema;
+pub use parameters::page as parameters_page;
 pub use router::router;
 pub use state::{HttpConfig, ModelCard, Readiness, Server, Serving};
 

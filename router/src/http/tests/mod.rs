@@ -3,7 +3,7 @@
 mod chat;
 mod completions;
 mod generate;
-mod harness;
+pub(super) mod harness;
 mod refusals;
 mod server;
 mod streams;

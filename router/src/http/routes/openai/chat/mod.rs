@@ -9,6 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 
+pub use self::messages::Message;
 use self::stream::ChatChunks;
 use self::types::{ChatCompletion, ChatRequest};
 use super::chunks::{ChunkFrames, ChunkPlan};

@@ -31,7 +31,7 @@ pub struct SamplingFields {
     /// Makes sampling repeatable; 0 <= x < 2^64. The choices of one prompt have seeds in a row.
     pub seed: Option<u64>,
     /// From token ids, as texts, to what is added to their scores; -100 <= x <= 100.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Option<Object>)]
     pub logit_bias: Option<Map<String, Value>>,
     /// Watermark the text (an extension).
     pub watermark: Option<bool>,
