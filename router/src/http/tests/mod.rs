@@ -2,8 +2,10 @@
 
 mod chat;
 mod completions;
+mod corpus;
 mod generate;
 pub(super) mod harness;
+mod properties;
 mod refusals;
 mod server;
 mod streams;
