@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use text_generation_protocol::config::{Limits, LogConfig};
+use text_generation_protocol::config::{Limits, LogConfig, Watermark};
 
 use crate::cli::groups::{
     Device, LimitArguments, ModelArguments, RopeScaling, ServerArguments, ShardArguments, spelling,
@@ -89,7 +89,7 @@ pub struct ShardSettings {
 }
 
 /// Where and how to serve.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ServerSettings {
     /// Address to listen on.
     pub hostname: IpAddr,
@@ -99,6 +99,8 @@ pub struct ServerSettings {
     pub api_key: Option<String>,
     /// Origins that browsers may call from.
     pub cors_allow_origin: Vec<String>,
+    /// How texts are marked.
+    pub watermark: Watermark,
     /// How long running requests may go on after SIGTERM.
     pub grace: Duration,
     /// Value of the `x-compute-type` header.
@@ -240,6 +242,7 @@ fn server(given: ServerArguments, warnings: &mut Vec<String>) -> Result<ServerSe
         port: given.port,
         api_key: given.api_key,
         cors_allow_origin: given.cors_allow_origin,
+        watermark: checks::watermark(given.watermark_gamma, given.watermark_delta)?,
         grace: Duration::from_secs(given.graceful_termination_timeout),
         compute_type: String::new(),
     })

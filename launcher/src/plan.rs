@@ -66,6 +66,7 @@ impl Plan {
             shard_sockets: (0..self.config.shards.count).map(|rank| self.socket(rank)).collect(),
             tokenizer_config_path: model.tokenizer_config_path.clone(),
             limits: limits.clone(),
+            watermark: server.watermark,
             api_key: server.api_key.clone(),
             cors_allow_origin: server.cors_allow_origin.clone(),
             graceful_termination_timeout: server.grace.as_secs(),

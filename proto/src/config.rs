@@ -25,6 +25,8 @@ pub struct RouterConfig {
     pub tokenizer_config_path: Option<PathBuf>,
     /// Every limit on what clients may ask for.
     pub limits: Limits,
+    /// How texts are marked, where a request asks for it.
+    pub watermark: Watermark,
     /// Bearer key that protects the generating routes.
     pub api_key: Option<String>,
     /// Origins that browsers may call from; empty = any.
@@ -88,6 +90,39 @@ impl Default for Limits {
             validation_workers: 2,
             enable_prefill_logprobs: false,
         }
+    }
+}
+
+/// A watermark: at each step a pseudo-random share of the vocabulary is favoured.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Watermark {
+    /// The share, 0 < gamma < 1.
+    pub gamma: f32,
+    /// What is added to the favoured tokens' logits, > 0.
+    pub delta: f32,
+}
+
+impl Watermark {
+    /// Checks both parameters.
+    ///
+    /// # Errors
+    /// A sentence that names the flag and its bound.
+    pub fn check(&self) -> Result<(), String> {
+        let Self { gamma, delta } = self;
+        if !(*gamma > 0.0 && *gamma < 1.0) {
+            return Err(format!("`--watermark-gamma` is {gamma}; it must be above 0 and below 1"));
+        }
+        if !(*delta > 0.0 && delta.is_finite()) {
+            return Err(format!("`--watermark-delta` is {delta}; it must be above 0"));
+        }
+        Ok(())
+    }
+}
+
+impl Default for Watermark {
+    fn default() -> Self {
+        Self { gamma: 0.5, delta: 2.0 }
     }
 }
 

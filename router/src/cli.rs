@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
-use text_generation_protocol::config::{Limits, LogConfig, RouterConfig};
+use text_generation_protocol::config::{Limits, LogConfig, RouterConfig, Watermark};
 use text_generation_protocol::control::PreparedModel;
 
 use self::limits::LimitFlags;
@@ -97,6 +97,12 @@ struct ServerFlags {
     /// Origin that browsers may call from (repeatable); any if left out
     #[arg(long, env)]
     cors_allow_origin: Vec<String>,
+    /// Share of the vocabulary that a watermark favours
+    #[arg(long, env, default_value_t = Watermark::default().gamma)]
+    watermark_gamma: f32,
+    /// How much a watermark raises the favoured logits
+    #[arg(long, env, default_value_t = Watermark::default().delta)]
+    watermark_delta: f32,
     /// Seconds that running requests may go on after SIGTERM
     #[arg(long, short, env, default_value_t = DEFAULT_GRACEFUL_TERMINATION_TIMEOUT)]
     graceful_termination_timeout: u64,
@@ -172,6 +178,8 @@ impl ServerFlags {
             let cause = format!("`--hostname {}` is not an IP address", self.hostname);
             CliError::new(cause, "Use `0.0.0.0` for every interface or `127.0.0.1` for this machine alone.")
         })?;
+        let watermark = Watermark { gamma: self.watermark_gamma, delta: self.watermark_delta };
+        watermark.check().map_err(|cause| CliError::new(cause, "Leave the flag out for the usual value."))?;
         Ok(RouterConfig {
             hostname,
             port: self.port,
@@ -180,6 +188,7 @@ impl ServerFlags {
             shard_sockets: vec![self.master_shard_uds_path],
             tokenizer_config_path: self.tokenizer_config_path,
             limits,
+            watermark,
             api_key: self.api_key,
             cors_allow_origin: self.cors_allow_origin,
             graceful_termination_timeout: self.graceful_termination_timeout,

@@ -78,7 +78,7 @@ pub enum FinishReason {
     Length,
     /// The model produced an end token.
     EndOfSequence,
-    /// A token came that the request names as an end; which one.
+    /// The model produced a token that the request named as an end; which one.
     StopToken(u32),
     /// A stop string appeared; which one.
     Stop(Arc<str>),

@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use text_generation_protocol::config::{Limits, LogConfig, RouterConfig};
+use text_generation_protocol::config::{Limits, LogConfig, RouterConfig, Watermark};
 use text_generation_protocol::fake::{FakeShard, FakeShardHandle, HashModel};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 
@@ -46,6 +46,7 @@ impl Stand {
             shard_sockets: vec![socket],
             tokenizer_config_path: None,
             limits: Limits::default(),
+            watermark: Watermark::default(),
             api_key: None,
             cors_allow_origin: Vec::new(),
             graceful_termination_timeout: grace,

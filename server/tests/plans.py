@@ -48,6 +48,14 @@ def sampling(**values):
         presence_penalty=0.0,
         seed=0,
         top_n=0,
+        min_p=0.0,
+        bias_ids=[],
+        biases=[],
+        min_tokens=0,
+        end_ids=[],
+        watermark_gamma=0.5,
+        watermark_delta=0.0,
+        raw_logprobs=False,
     )
     return SimpleNamespace(**{**defaults, **values})
 
@@ -57,6 +65,7 @@ class Sequence:
     prompt: list[int]
     sampling: SimpleNamespace = field(default_factory=sampling)
     prompt_logprobs: bool = False
+    prompt_top_n: int = 0
     generated: list[int] = field(default_factory=list)
     slot: int = -1
     computed: int = 0
@@ -64,6 +73,7 @@ class Sequence:
     logprobs: list[float] = field(default_factory=list)
     top: list[list[tuple[int, float]]] = field(default_factory=list)
     prompt_scores: list[float] = field(default_factory=list)
+    prompt_tops: list[int] = field(default_factory=list)
 
 
 def plan(**values):
@@ -107,6 +117,7 @@ class Driver:
                 block_ids=np.zeros(0, np.uint32),
                 sampling=sequence.sampling,
                 prompt_logprobs=sequence.prompt_logprobs,
+                prompt_top_n=sequence.prompt_top_n,
             )
         )
         return sequence
@@ -157,10 +168,11 @@ class Driver:
             pairs = zip(output.top_ids[span].tolist(), output.top_logprobs[span].tolist(), strict=True)
             row.top.append(list(pairs))
             begin += count
-        for slot, position, values in output.prompt_logprobs:
-            row = by_slot[slot]
-            assert position == len(row.prompt_scores) + 1
-            row.prompt_scores += values.tolist()
+        for told in output.prompt_logprobs:
+            row = by_slot[told.slot]
+            assert told.position == len(row.prompt_scores) + 1
+            row.prompt_scores += told.logprobs.tolist()
+            row.prompt_tops += told.top_ids.tolist()
 
 
 def generate(runner, sequences, tokens, chunk=1 << 30, shuffle_blocks=False):

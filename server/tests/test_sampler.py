@@ -1,71 +1,19 @@
-"""Sampling: definitions against a float64 reference, reproducibility, penalties, log-probabilities."""
+"""Sampling on small cases: penalties, log-probabilities, reproducibility, rows that do not touch each other.
+
+The distributions themselves are tested in `test_sampler_distributions.py`.
+"""
 
 import numpy as np
 import pytest
 import torch
 
 from tests.plans import Sequence, generate, load_decoder, make_runner, sampling
+from tests.sampler_reference import columns, history, no_adjustments
+from text_generation_server.engine.adjustments import AdjustedRows
 from text_generation_server.engine.logprobs import logprobs
 from text_generation_server.engine.randomness import gumbel, row_keys
-from text_generation_server.engine.sampler import History, sample
-
-KINDS = {"top_k": np.int64, "seed": np.uint64, "top_n": np.int64}
-
-
-def columns(*rows):
-    filled = [vars(row) for row in rows]
-    return {name: np.array([row[name] for row in filled], KINDS.get(name, np.float32)) for name in filled[0]}
-
-
-def history(count, ids=None, prompt=0, length=None):
-    ids = torch.zeros(count, 1, dtype=torch.int32) if ids is None else torch.tensor(ids, dtype=torch.int32)
-    length = ids.shape[1] if length is None else length
-    return History(ids, np.full(count, length), np.full(count, prompt))
-
-
-def survivors(scores, temperature=1.0, top_k=0, top_p=1.0, typical_p=1.0):
-    """Probabilities after the warpers, in float64 and one by one."""
-    p = np.exp(np.float64(scores) / temperature)
-    if top_k:
-        p[scores < np.sort(scores)[-top_k]] = 0
-    p /= p.sum()
-    if top_p < 1:
-        order = np.argsort(p, kind="stable")
-        remove = order[np.cumsum(p[order]) <= 1 - top_p]
-        p[remove[remove != order[-1]]] = 0
-        p /= p.sum()
-    if typical_p < 1:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            surprise = -np.log(p)
-            distance = np.abs(surprise - np.nansum(p * surprise))
-        order = np.argsort(distance, kind="stable")
-        before = np.cumsum(p[order]) - p[order]
-        keep = order[(before < typical_p) | (np.arange(len(p)) == 0)]
-        p[np.setdiff1d(order, keep)] = 0
-        p /= p.sum()
-    return p
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"temperature": 0.5},
-        {"top_k": 5},
-        {"top_p": 0.7},
-        {"typical_p": 0.6},
-        {"temperature": 1.7, "top_k": 12, "top_p": 0.9, "typical_p": 0.8},
-    ],
-)
-def test_distribution(options):
-    scores = torch.randn(20, generator=torch.Generator().manual_seed(3)) * 2
-    expected = survivors(scores.numpy(), **options)
-    draws = 20_000
-    rows = columns(*[sampling(**{"temperature": 1.0, "seed": i, **options}) for i in range(draws)])
-    chosen = sample(scores.repeat(draws, 1), rows, history(draws)).token_ids
-    found = np.bincount(chosen.numpy(), minlength=20) / draws
-    assert set(np.flatnonzero(found)) <= set(np.flatnonzero(expected))
-    assert np.abs(found - expected).max() < 0.015
+from text_generation_server.engine.sampler import sample
+from text_generation_server.engine.watermark import z_score
 
 
 def test_noise_is_uniform_and_a_function_of_seed_and_index():
@@ -81,7 +29,7 @@ def test_penalties():
     logits = torch.tensor([[2.0, -2.0, 1.0, 1.0, 0.0]])
     rows = columns(sampling(repetition_penalty=2.0, frequency_penalty=0.5, presence_penalty=0.25))
     # Prompt 0, 1; generated 2, 2; the last id lies past the length and does not count.
-    found = sample(logits, rows, history(1, [[0, 1, 2, 2, 4]], prompt=2, length=4)).scores
+    found = sample(logits, rows, history(1, [[0, 1, 2, 2, 4]], prompt=2, length=4), no_adjustments()).scores
     assert found.tolist() == [[1.0, -4.0, 0.5 - 1.0 - 0.25, 1.0, 0.0]]
 
 
@@ -90,7 +38,7 @@ def test_rows_that_are_not_finite_are_flagged_and_harm_nobody():
     clean = logits.clone()
     logits[1, 3], logits[2, 7] = float("nan"), float("inf")
     rows = columns(*[sampling(temperature=1.0, seed=i, top_p=0.9, top_n=2) for i in range(4)])
-    got, expected = sample(logits.clone(), rows, history(4)), sample(clean, rows, history(4))
+    got, expected = (sample(given, rows, history(4), no_adjustments()) for given in (logits.clone(), clean))
     assert got.finite.tolist() == [True, False, False, True]
     assert got.token_ids[1:3].tolist() == [0, 0]
     assert torch.equal(got.token_ids[[0, 3]], expected.token_ids[[0, 3]])
@@ -100,7 +48,7 @@ def test_rows_that_are_not_finite_are_flagged_and_harm_nobody():
 @pytest.mark.parametrize(("n", "ids"), [(2, [0, 3]), (3, [0, 3, 1, 4]), (5, [0, 3, 1, 4, 2])])
 def test_top_tokens_come_with_ties(n, ids):
     rows = columns(sampling(top_n=n))
-    scored = logprobs(sample(torch.tensor([[-1.0, -3, -4, -2, -3]]), rows, history(1)), rows["top_n"])
+    scored = logprobs(sample(torch.tensor([[-1.0, -3, -4, -2, -3]]), rows, history(1), no_adjustments()), rows["top_n"])
     assert scored.top_ids[0, : scored.top_counts[0]].tolist() == ids
 
 
@@ -121,6 +69,84 @@ def test_prompt_logprobs_chunk_by_chunk(tiny_checkpoint):
         expected = model(torch.tensor([prompt])).logits[0, :-1].log_softmax(-1)
     expected = expected.gather(-1, torch.tensor(prompt[1:])[:, None])[:, 0]
     for chunk in (1000, 7):
-        row = Sequence(prompt, prompt_logprobs=True)
+        row = Sequence(prompt, prompt_logprobs=True, prompt_top_n=2)
         generate(make_runner(load_decoder(folder)), [row, Sequence([3, 4])], 2, chunk)
         assert (torch.tensor(row.prompt_scores) - expected).abs().max() < 1e-4
+        best = model(torch.tensor([prompt])).logits[0, :-1].topk(2).indices.flatten()
+        assert row.prompt_tops == best.tolist()
+
+
+def test_biases_and_barred_ends_touch_their_rows_alone():
+    adjusted = AdjustedRows()
+    adjusted.start(3, sampling(bias_ids=[1, 4], biases=[5.0, -100.0], min_tokens=2, end_ids=[0, 4]))
+    adjusted.start(5, sampling(min_tokens=9, end_ids=[2]))
+    adjusted.start(5, sampling())
+    found = torch.zeros(3, 5)
+    adjusted.gather(np.array([7, 3, 5]), np.array([0, 1, 0])).apply(found)
+    assert found.tolist() == [[0.0] * 5, [-torch.inf, 5.0, 0.0, 0.0, -torch.inf], [0.0] * 5]
+    found = torch.zeros(1, 5)
+    adjusted.gather(np.array([3]), np.array([2])).apply(found)
+    assert found.tolist() == [[0.0, 5.0, 0.0, 0.0, -100.0]]
+
+
+def test_raw_logprobs_are_those_of_the_model():
+    logits = torch.randn(3, 40, generator=torch.Generator().manual_seed(5))
+    options = {"temperature": 0.3, "top_k": 4, "repetition_penalty": 1.5, "top_n": 6, "seed": 9}
+    rows = columns(*[sampling(**options, raw_logprobs=raw) for raw in (True, False, True)])
+    past = history(3, [[1, 2, 3]] * 3, prompt=1)
+    adjusted = AdjustedRows()
+    adjusted.start(0, sampling(bias_ids=[7], biases=[4.0]))
+    found = sample(logits.clone(), rows, past, adjusted.gather(np.arange(3), np.full(3, 2)))
+    scored = logprobs(found, rows["top_n"])
+    expected = logits.log_softmax(-1)
+    for row in (0, 2):
+        assert torch.allclose(scored.chosen[row], expected[row, found.token_ids[row]], atol=1e-5)
+        assert torch.allclose(scored.top_logprobs[row, :6], expected[row].topk(6).values, atol=1e-5)
+    assert scored.top_counts.tolist() == [6, 4, 6]
+    assert scored.chosen[1] > expected[1, found.token_ids[1]]
+
+
+def test_a_row_is_the_same_alone_and_among_strangers():
+    generator = torch.Generator().manual_seed(11)
+    logits = torch.randn(6, 50, generator=generator) * 3
+    kinds = [
+        {},
+        {"temperature": 0.8, "seed": 3, "top_p": 0.8},
+        {"repetition_penalty": 1.4, "raw_logprobs": True},
+        {"temperature": 1.3, "seed": 4, "min_p": 0.1, "typical_p": 0.9, "presence_penalty": 0.5},
+        {"watermark_delta": 3.0, "watermark_gamma": 0.25},
+        {"temperature": 1.0, "seed": 5, "top_k": 3, "frequency_penalty": 0.7},
+    ]
+    ids = torch.randint(0, 50, (6, 9), generator=generator).tolist()
+    adjusted = AdjustedRows()
+    adjusted.start(1, sampling(bias_ids=[8, 9], biases=[2.0, -2.0], min_tokens=20, end_ids=[0]))
+    slots, generated = np.arange(6), np.full(6, 5)
+
+    def run(chosen):
+        rows = columns(*[sampling(**kinds[row], top_n=3) for row in chosen])
+        past = history(len(chosen), [ids[row] for row in chosen], prompt=4)
+        found = sample(logits[chosen], rows, past, adjusted.gather(slots[chosen], generated[chosen]))
+        return found.token_ids, found.scores
+
+    token_ids, scores = run(list(range(6)))
+    for row in range(6):
+        alone_ids, alone_scores = run([row])
+        assert alone_ids[0] == token_ids[row]
+        assert torch.equal(alone_scores[0], scores[row])
+
+
+def test_a_watermark_is_seen_in_marked_text_alone():
+    generator = torch.Generator().manual_seed(2)
+    texts = {}
+    for delta in (0.0, 4.0):
+        tokens = [1]
+        for _ in range(200):
+            rows = columns(sampling(temperature=1.0, seed=6, watermark_delta=delta, watermark_gamma=0.25))
+            past = history(1, [tokens], prompt=1)
+            logits = torch.randn(1, 500, generator=generator)
+            tokens.append(int(sample(logits, rows, past, no_adjustments()).token_ids[0]))
+        texts[delta] = tokens
+    assert z_score(texts[4.0], 0.25) > 10
+    assert abs(z_score(texts[0.0], 0.25)) < 3
+    with pytest.raises(ValueError, match="at least two tokens"):
+        z_score([1], 0.25)

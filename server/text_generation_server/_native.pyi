@@ -60,6 +60,14 @@ class Sampling:
     presence_penalty: float
     seed: int
     top_n: int
+    min_p: float
+    bias_ids: U32
+    biases: F32
+    min_tokens: int
+    end_ids: U32
+    watermark_gamma: float
+    watermark_delta: float
+    raw_logprobs: bool
 
 @final
 class NewSequence:
@@ -72,6 +80,7 @@ class NewSequence:
     block_ids: U32
     sampling: Sampling
     prompt_logprobs: bool
+    prompt_top_n: int
 
 @final
 class Plan:
@@ -167,6 +176,7 @@ class Steps(Iterator[Plan]):
 
         `result` is None on ranks other than 0 (an acknowledgement), else any object with the attributes `slots`,
         `token_counts`, `row_flags`, `token_ids`, `top_counts`, `top_ids` (uint32 arrays), `logprobs`, `top_logprobs`
-        (float32 arrays) and `prompt_logprobs` (a list of `(slot, position, float32 array)`).
+        (float32 arrays) and `prompt_logprobs` (a list of objects with the attributes `slot`, `position`, `logprobs`,
+        `top_ids` and `top_logprobs`).
         Answering a plan of a stream that has ended does nothing.
         """

@@ -80,8 +80,6 @@ pub const ABSENT: &[AbsentFlag] = &[
         "merge the adapter into the model, and serve the merged folder",
     ),
     valued("cuda-graphs", "CUDA_GRAPHS", &["0", ""], "CUDA graphs of chosen batch sizes", "leave it out or give 0"),
-    valued("watermark-gamma", "WATERMARK_GAMMA", &[], "watermarks", "leave it out"),
-    valued("watermark-delta", "WATERMARK_DELTA", &[], "watermarks", "leave it out"),
     valued(
         "waiting-served-ratio",
         "WAITING_SERVED_RATIO",

@@ -147,6 +147,12 @@ pub struct ServerArguments {
     /// How long running requests may go on after SIGTERM, in seconds
     #[arg(long, short = 'g', env, default_value_t = 90)]
     pub graceful_termination_timeout: u64,
+    /// Share of the vocabulary that a watermark favours; 0.5 when not given
+    #[arg(long, env)]
+    pub watermark_gamma: Option<f32>,
+    /// How much a watermark raises the favoured logits; 2.0 when not given
+    #[arg(long, env)]
+    pub watermark_delta: Option<f32>,
     /// Log JSON lines instead of text
     #[arg(long, env, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false")]
     pub json_output: bool,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use text_generation_protocol::config::Limits;
+use text_generation_protocol::config::{Limits, Watermark};
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::Surroundings;
@@ -54,6 +54,14 @@ pub fn limits(limits: &Limits) -> Result<(), StartError> {
     at_most(("--max-total-tokens", limits.max_total_tokens), cache)?;
     at_most(("--max-batch-prefill-tokens", limits.max_batch_prefill_tokens), cache)?;
     at_most(("--max-input-tokens + 1", input_room), cache)
+}
+
+/// The watermark, from its two parameters.
+pub fn watermark(gamma: Option<f32>, delta: Option<f32>) -> Result<Watermark, StartError> {
+    let usual = Watermark::default();
+    let watermark = Watermark { gamma: gamma.unwrap_or(usual.gamma), delta: delta.unwrap_or(usual.delta) };
+    watermark.check().map_err(|cause| StartError::new(cause, "leave the flag out for the usual value"))?;
+    Ok(watermark)
 }
 
 fn at_most(small: (&str, Option<usize>), large: (&str, Option<usize>)) -> Result<(), StartError> {

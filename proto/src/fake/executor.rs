@@ -185,12 +185,13 @@ impl Executor {
             let position = ran.start.max(1);
             let count = (ran.start + ran.count).min(row.prompt_length).saturating_sub(position);
             if count > 0 {
-                let logprobs = vec![-1.0; count as usize];
+                let ranks = || (0..count).flat_map(|_| 0..row.prompt_top_n);
                 result.prompt_logprobs.push(v1::PromptLogprobs {
                     slot: ran.slot,
                     position,
-                    logprobs,
-                    ..v1::PromptLogprobs::default()
+                    logprobs: vec![-1.0; count as usize],
+                    top_ids: ranks().collect(),
+                    top_logprobs: ranks().map(|rank| HashModel::logprob(0, rank)).collect(),
                 });
             }
         }

@@ -1,5 +1,6 @@
 //! The scripted model: a token is a hash of all tokens before it. Its output is therefore independent of batching,
-//! chunking and resuming, and a test can compute it beforehand. Penalties and warpers are without effect.
+//! chunking and resuming, and a test can compute it beforehand. Penalties and warpers are
+//! without effect; the end token keeps to `min_tokens`.
 
 use crate::v1::Sampling;
 
@@ -52,7 +53,8 @@ impl HashModel {
         if let Some(end) = self.eos_token_id {
             // 53 bits make a fraction in [0, 1).
             let fraction = (mix(draw) >> 11) as f64 / (1u64 << 53) as f64;
-            if self.eos_after == Some(index) || fraction < self.eos_probability {
+            let barred = index < sampling.min_tokens && sampling.end_ids.contains(&end);
+            if !barred && (self.eos_after == Some(index) || fraction < self.eos_probability) {
                 return end;
             }
         }

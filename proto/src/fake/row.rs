@@ -1,6 +1,8 @@
 //! One row of the fake shard, and the rules that a new sequence has to keep by itself. Knows no blocks and no other
 //! row.
 
+use std::collections::BTreeSet;
+
 use super::model::{EMPTY, absorb};
 use crate::v1::{NewSequence, Sampling};
 
@@ -27,6 +29,7 @@ pub(super) struct Row {
     pub(super) table: Vec<u32>,
     pub(super) sampling: Sampling,
     pub(super) prompt_logprobs: bool,
+    pub(super) prompt_top_n: u32,
 }
 
 // === impl Row ===
@@ -46,6 +49,9 @@ impl Row {
         }
         let sampling = sequence.sampling.clone().unwrap_or_default();
         check_sampling(slot, &sampling)?;
+        check_tokens(slot, &sampling, vocabulary)?;
+        let top_n = sequence.prompt_top_n;
+        rule!(top_n == 0 || sequence.prompt_logprobs, "slot {slot} has prompt_top_n {top_n} without prompt_logprobs");
         Ok(Self {
             hashes: cumulative(&sequence.token_ids),
             prompt_length: sequence.prompt_length,
@@ -53,6 +59,7 @@ impl Row {
             table: sequence.block_ids.clone(),
             sampling,
             prompt_logprobs: sequence.prompt_logprobs,
+            prompt_top_n: top_n,
         })
     }
 
@@ -90,5 +97,27 @@ fn check_sampling(slot: u32, sampling: &Sampling) -> Rule {
         if right { Ok(()) } else { Err(format!("slot {slot} has {name} {value}")) }
     };
     mass("top_p", sampling.top_p)?;
-    mass("typical_p", sampling.typical_p)
+    mass("typical_p", sampling.typical_p)?;
+    let (min_p, gamma, delta) = (sampling.min_p, sampling.watermark_gamma, sampling.watermark_delta);
+    rule!((0.0..=1.0).contains(&min_p), "slot {slot} has min_p {min_p}");
+    rule!(delta.is_finite() && delta >= 0.0, "slot {slot} has watermark_delta {delta}");
+    rule!(delta == 0.0 || (gamma > 0.0 && gamma < 1.0), "slot {slot} has watermark_gamma {gamma}");
+    Ok(())
+}
+
+/// The rules of the lists of tokens.
+fn check_tokens(slot: u32, sampling: &Sampling, vocabulary: u32) -> Rule {
+    let (ids, biases) = (sampling.bias_ids.len(), sampling.biases.len());
+    rule!(ids == biases, "slot {slot} has {ids} bias_ids and {biases} biases");
+    rule!(sampling.biases.iter().all(|bias| bias.is_finite()), "slot {slot} has a bias that is not finite");
+    let barred = sampling.end_ids.len();
+    rule!(sampling.min_tokens > 0 || barred == 0, "slot {slot} has {barred} end_ids, but no min_tokens");
+    for (name, list) in [("bias_ids", &sampling.bias_ids), ("end_ids", &sampling.end_ids)] {
+        rule!(
+            list.iter().all(|&token| token < vocabulary),
+            "slot {slot} has {name} beyond the vocabulary of {vocabulary}"
+        );
+        rule!(list.iter().collect::<BTreeSet<_>>().len() == list.len(), "slot {slot} names a token twice in {name}");
+    }
+    Ok(())
 }

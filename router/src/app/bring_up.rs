@@ -15,7 +15,7 @@ use super::AppError;
 use super::control::Control;
 use crate::chat::ChatTemplate;
 use crate::drain::Cause;
-use crate::engine::{self, Engine, EngineLimits, EngineSetup, Geometry};
+use crate::engine::{self, Engine, EngineLimits, EngineSetup, Geometry, Rules};
 use crate::http::{ModelCard, Readiness, Serving};
 use crate::model::ModelConfig;
 use crate::queue::{Admission, Prompts};
@@ -90,7 +90,7 @@ async fn start(
         limits,
         geometry,
         tokenizer: files.tokenizer.clone(),
-        eos_token_ids: files.config.eos_token_ids.clone(),
+        rules: Rules { eos_token_ids: end_tokens(&files, &group), watermark: config.watermark },
         observer: metrics.batch.clone(),
     };
     let (plans, results) = group.open().await.map_err(unusable)?;
@@ -116,6 +116,12 @@ fn report_end(outcome: Result<Result<(), ShardError>, JoinError>, readiness: &wa
     };
     tracing::error!(cause, "the engine has stopped");
     readiness.send_replace(Readiness::Failed(cause.into()));
+}
+
+/// The model's end tokens, but for those that its logits cannot choose.
+fn end_tokens(files: &ModelFiles, group: &ShardGroup) -> Vec<u32> {
+    let vocabulary = group.info().vocab_size;
+    files.config.eos_token_ids.iter().copied().filter(|&token| token < vocabulary).collect()
 }
 
 /// Says what the router waits for; a reason that lasts is logged once.

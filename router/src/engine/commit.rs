@@ -82,11 +82,11 @@ pub fn commit(planner: &mut Planner, record: &StepRecord, result: StepResult) ->
         let tops = top..top + result.top_counts.get(index).map_or(0, |&count| count as usize);
         top = tops.end;
         // A surplus row of a sequence that has ended meanwhile: its token is dropped.
-        let Some((sequence, eos_token_ids)) = planner.get_with_end_tokens(row) else { continue };
+        let Some(sequence) = planner.get(row) else { continue };
         if !sequence.is_described() {
             return Err(disagreement(record, "a token, but not the logprobs of the whole prompt"));
         }
-        let verdict = judge(sequence, eos_token_ids, result.token_ids[index], result.row_flags[index]);
+        let verdict = judge(sequence, result.token_ids[index], result.row_flags[index]);
         let retired = if verdict == Verdict::Token { None } else { planner.retire(row.slot) };
         let (id, logprob) = (result.token_ids[index], result.logprobs[index]);
         outputs.tokens.push(Output { row, verdict, retired, id, logprob, tops });
@@ -96,11 +96,11 @@ pub fn commit(planner: &mut Planner, record: &StepRecord, result: StepResult) ->
     Ok(outputs)
 }
 
-fn judge(sequence: &mut Sequence, eos_token_ids: &[u32], token: u32, flags: u32) -> Verdict {
+fn judge(sequence: &mut Sequence, token: u32, flags: u32) -> Verdict {
     if flags & ResultFlag::RowNotFinite as u32 != 0 {
         return Verdict::NotFinite;
     }
-    sequence.accept(token, eos_token_ids).map_or(Verdict::Token, Verdict::Last)
+    sequence.accept(token).map_or(Verdict::Token, Verdict::Last)
 }
 
 fn take_prompt_logprobs(planner: &mut Planner, record: &StepRecord, result: &StepResult) -> Result<(), ShardError> {
@@ -109,8 +109,8 @@ fn take_prompt_logprobs(planner: &mut Planner, record: &StepRecord, result: &Ste
         let row = row.ok_or_else(|| disagreement(record, "prompt logprobs of a row that has none"))?;
         let Some(sequence) = planner.get(*row) else { continue };
         sequence
-            .accept_prompt_logprobs(told.position as usize, &told.logprobs)
-            .ok_or_else(|| disagreement(record, "prompt logprobs outside the prompt"))?;
+            .accept_prompt_logprobs(told)
+            .ok_or_else(|| disagreement(record, "prompt logprobs that do not fit the prompt"))?;
     }
     Ok(())
 }

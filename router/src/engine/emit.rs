@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::prompt_scores::PromptScore;
 use crate::error::Error;
 use crate::event::{Done, Event, EventSender, FinishReason, PromptToken, Timings, Token, TokenEvent};
 use crate::queue::Entry;
@@ -14,8 +15,10 @@ use crate::text::{Detokenizer, StopMatcher, Tokenizer};
 pub enum End {
     /// The token budget is used up. Goes before an end token.
     Length,
-    /// An end token.
-    EndToken,
+    /// An end token of the model.
+    ModelToken,
+    /// A token that the request named.
+    RequestToken,
 }
 
 /// A token as the shards report it.
@@ -38,6 +41,11 @@ pub struct Emitter {
     events: EventSender,
     detokenizer: Detokenizer,
     stops: StopMatcher,
+    /// No stop string is looked for before so many tokens.
+    min_tokens: usize,
+    /// What ends the text stays in it.
+    include_stop: bool,
+    skip_special_tokens: bool,
     generated_text: String,
     generated_tokens: usize,
     prompt_tokens: usize,
@@ -58,6 +66,9 @@ impl Emitter {
             tokenizer,
             events: entry.events.clone(),
             stops: StopMatcher::new(&entry.stop),
+            min_tokens: entry.min_tokens as usize,
+            include_stop: entry.include_stop,
+            skip_special_tokens: entry.skip_special_tokens,
             generated_text: String::new(),
             generated_tokens: 0,
             prompt_tokens: entry.prompt.len(),
@@ -90,39 +101,63 @@ impl Emitter {
     }
 
     /// One token of the prompt, as it stands in the middle of a text.
-    pub fn prompt_token(&self, id: u32, logprob: Option<f32>) -> PromptToken {
-        PromptToken { id, text: self.tokenizer.token_text(id), logprob, top_tokens: Vec::new() }
+    pub fn prompt_token(&self, id: u32, score: Option<&PromptScore>) -> PromptToken {
+        let candidates = score.into_iter().flat_map(|score| &score.candidates);
+        PromptToken {
+            id,
+            text: self.tokenizer.token_text(id),
+            logprob: score.map(|score| score.logprob),
+            top_tokens: candidates.map(|&(id, logprob)| self.candidate(id, logprob)).collect(),
+        }
     }
 
     /// Reports a generated token. When `end`, or a stop string in the text, makes it the last one, reports the end too
     /// and returns true.
     pub fn token(&mut self, sampled: Sampled<'_>, end: Option<End>) -> bool {
-        let special = self.tokenizer.is_special(sampled.id);
-        // An end token is no text, even where the tokenizer does not know it as special.
-        let hidden = special || end == Some(End::EndToken);
-        let text = if hidden { self.tokenizer.token_text(sampled.id) } else { self.detokenizer.push(sampled.id) };
-        let text: Arc<str> = text.into();
-        let (delta, stop) = if hidden { (Arc::default(), None) } else { self.stops.push(&text) };
         self.generated_tokens += 1;
+        let special = self.tokenizer.is_special(sampled.id);
+        let shown = self.shows(special, end);
+        let text = if shown { self.detokenizer.push(sampled.id) } else { self.tokenizer.token_text(sampled.id) };
+        let text: Arc<str> = text.into();
+        let (mut delta, stop) = if !shown {
+            (Arc::default(), None)
+        } else if self.generated_tokens < self.min_tokens {
+            (text.clone(), None)
+        } else {
+            self.stops.push(&text)
+        };
+        if let (Some(stop), true) = (&stop, self.include_stop) {
+            delta = format!("{delta}{stop}").into();
+        }
         self.generated_text.push_str(&delta);
         let token = Token { id: sampled.id, text, logprob: sampled.logprob, special };
         let last = end.is_some() || stop.is_some();
         self.send(Event::Token(TokenEvent { token, top_tokens: self.candidates(sampled), delta, last }));
-        self.finish(end, stop)
+        self.finish(end, stop, sampled.id)
     }
 
-    fn finish(&mut self, end: Option<End>, stop: Option<Arc<str>>) -> bool {
+    /// Whether a token's text is part of the completion. What ends it is not, even where the tokenizer does not know an
+    /// end token as special, unless the request wants to see it.
+    fn shows(&self, special: bool, end: Option<End>) -> bool {
+        let ends = matches!(end, Some(End::ModelToken | End::RequestToken));
+        !(special && self.skip_special_tokens) && (self.include_stop || !ends)
+    }
+
+    fn finish(&mut self, end: Option<End>, stop: Option<Arc<str>>, token: u32) -> bool {
         // What follows a stop string is no part of the completion, whatever ended it.
         let tail = match (&stop, end) {
             (Some(stop), _) => {
-                self.generated_text.push_str(stop);
+                if !self.include_stop {
+                    self.generated_text.push_str(stop);
+                }
                 String::new()
             }
             (None, Some(_)) => self.tail(),
             (None, None) => return false,
         };
         let reason = match (end, stop) {
-            (Some(End::EndToken), _) => FinishReason::EndOfSequence,
+            (Some(End::ModelToken), _) => FinishReason::EndOfSequence,
+            (Some(End::RequestToken), _) => FinishReason::StopToken(token),
             (None, Some(stop)) => FinishReason::Stop(stop),
             (Some(End::Length), _) | (None, None) => FinishReason::Length,
         };
@@ -135,8 +170,10 @@ impl Emitter {
         let rest: Arc<str> = self.detokenizer.finish().into();
         let (shown, stop) = self.stops.push(&rest);
         let mut tail = shown.to_string();
-        if stop.is_none() {
-            tail.push_str(&self.stops.finish());
+        match stop {
+            None => tail.push_str(&self.stops.finish()),
+            Some(stop) if self.include_stop => tail.push_str(&stop),
+            Some(_) => {}
         }
         self.generated_text.push_str(&tail);
         tail
@@ -163,12 +200,11 @@ impl Emitter {
 
     fn candidates(&self, sampled: Sampled<'_>) -> Vec<Token> {
         let candidates = sampled.top_ids.iter().zip(sampled.top_logprobs);
-        candidates
-            .map(|(&id, &logprob)| {
-                let text = self.tokenizer.token_text(id).into();
-                Token { id, text, logprob, special: self.tokenizer.is_special(id) }
-            })
-            .collect()
+        candidates.map(|(&id, &logprob)| self.candidate(id, logprob)).collect()
+    }
+
+    fn candidate(&self, id: u32, logprob: f32) -> Token {
+        Token { id, text: self.tokenizer.token_text(id).into(), logprob, special: self.tokenizer.is_special(id) }
     }
 
     fn send(&self, event: Event) {
@@ -176,3 +212,7 @@ impl Emitter {
         self.events.send(event).ok();
     }
 }
+
+#[cfg(test)]
+#[path = "emit_tests.rs"]
+mod tests;

@@ -10,7 +10,9 @@ mod limits;
 mod observer;
 mod plan;
 mod port;
+mod prompt_scores;
 mod rows;
+mod rules;
 mod sequence;
 mod step;
 #[cfg(test)]
@@ -20,4 +22,5 @@ pub use handle::{Engine, EngineStatus};
 pub use limits::{EngineLimits, Geometry, LimitsError, warmup_request};
 pub use observer::{NoObserver, Observer, StepKind, StepReport};
 pub use port::{PlanPort, ResultPort};
+pub use rules::Rules;
 pub use step::{EngineSetup, start};

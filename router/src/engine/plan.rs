@@ -15,6 +15,7 @@ use super::emit::Emitter;
 use super::limits::{EngineLimits, Geometry};
 use super::observer::StepKind;
 use super::rows::{RowId, Rows};
+use super::rules::Rules;
 use super::sequence::Sequence;
 use crate::cache::{BlockAllocator, Imbalance, audit};
 use crate::error::Error;
@@ -28,7 +29,7 @@ pub struct Planner {
     limits: EngineLimits,
     geometry: Geometry,
     tokenizer: Arc<Tokenizer>,
-    eos_token_ids: Vec<u32>,
+    rules: Rules,
     rows: Rows,
     blocks: BlockAllocator,
     waiting: WaitingQueue,
@@ -44,7 +45,7 @@ pub struct Planner {
 
 impl Planner {
     /// An engine with nothing to do.
-    pub fn new(limits: EngineLimits, geometry: Geometry, tokenizer: Arc<Tokenizer>, eos_token_ids: Vec<u32>) -> Self {
+    pub fn new(limits: EngineLimits, geometry: Geometry, tokenizer: Arc<Tokenizer>, rules: Rules) -> Self {
         Self {
             rows: Rows::new(limits.max_batch_size),
             blocks: BlockAllocator::new(geometry.blocks, geometry.block_size),
@@ -52,7 +53,7 @@ impl Planner {
             limits,
             geometry,
             tokenizer,
-            eos_token_ids,
+            rules,
             next_serial: 0,
             last_step: 0,
             max_tokens: 0,
@@ -144,7 +145,7 @@ impl Planner {
         let allocation = self.blocks.allocate(first.prompt.len(), longest)?;
         let entry = self.waiting.pop()?;
         let emitter = Emitter::new(self.tokenizer.clone(), &entry, allocation.cached_tokens, now);
-        let sequence = Sequence::new(self.next_serial, entry, allocation, emitter);
+        let sequence = Sequence::new(self.next_serial, entry, allocation, emitter, &self.rules);
         self.next_serial += 1;
         self.max_tokens += sequence.max_tokens();
         self.rows.insert(Box::new(sequence))
@@ -190,11 +191,6 @@ impl Planner {
     /// A sequence, unless it was retired in the meantime.
     pub fn get(&mut self, row: RowId) -> Option<&mut Sequence> {
         self.rows.get(row)
-    }
-
-    /// As `get`, with the tokens that end a generation.
-    pub fn get_with_end_tokens(&mut self, row: RowId) -> Option<(&mut Sequence, &[u32])> {
-        Some((self.rows.get(row)?, &self.eos_token_ids))
     }
 
     /// Ends every sequence, running or waiting, whose client is gone. Returns how many.

@@ -4,6 +4,8 @@
 use text_generation_protocol::v1;
 
 use super::emit::{Emitter, End};
+use super::prompt_scores::PromptScores;
+use super::rules::Rules;
 use crate::cache::Allocation;
 use crate::event::PromptToken;
 use crate::queue::Entry;
@@ -23,12 +25,13 @@ pub struct Sequence {
     tokens: Vec<u32>,
     prompt_length: usize,
     max_new_tokens: u32,
-    ignore_eos: bool,
+    /// The model's end tokens; empty when they are generated through.
+    end_tokens: Vec<u32>,
+    /// Further tokens that end it.
+    stop_tokens: Vec<u32>,
     sampling: v1::Sampling,
-    /// `None` = not asked for. One place for each prompt token but the first.
-    prompt_logprobs: Option<Vec<f32>>,
-    /// How many of these places the shards have filled.
-    described: usize,
+    /// `None` = not asked for.
+    prompt_scores: Option<PromptScores>,
     /// Tokens whose keys and values are in the cache once the plans sent so far have run.
     computed: usize,
     /// Tokens sampled once the plans sent so far have run.
@@ -39,8 +42,8 @@ pub struct Sequence {
 
 impl Sequence {
     /// Begins to run an entry in the blocks allocated for it.
-    pub fn new(serial: u64, entry: Entry, allocation: Allocation, emitter: Emitter) -> Self {
-        let sampling = sampling_message(&entry);
+    pub fn new(serial: u64, entry: Entry, allocation: Allocation, emitter: Emitter, rules: &Rules) -> Self {
+        let sampling = rules.sampling(&entry);
         let prompt_length = entry.prompt.len();
         Self {
             serial,
@@ -50,10 +53,10 @@ impl Sequence {
             tokens: entry.prompt,
             prompt_length,
             max_new_tokens: entry.max_new_tokens,
-            ignore_eos: entry.ignore_eos,
+            end_tokens: rules.end_tokens(entry.ignore_eos),
+            stop_tokens: entry.stop_token_ids,
             sampling,
-            prompt_logprobs: entry.prompt_logprobs.map(|_| vec![0.0; prompt_length - 1]),
-            described: 0,
+            prompt_scores: entry.prompt_logprobs.map(|top_n| PromptScores::new(prompt_length, top_n)),
             computed: allocation.cached_tokens,
             sampled: 0,
         }
@@ -68,8 +71,8 @@ impl Sequence {
             computed: self.computed as u32,
             block_ids: self.blocks.clone(),
             sampling: Some(self.sampling.clone()),
-            prompt_logprobs: self.prompt_logprobs.is_some(),
-            prompt_top_n: 0,
+            prompt_logprobs: self.prompt_scores.is_some(),
+            prompt_top_n: self.prompt_scores.as_ref().map_or(0, PromptScores::top_n),
         }
     }
 
@@ -103,12 +106,14 @@ impl Sequence {
     }
 
     /// Takes a sampled token. Returns why it is the last, if its count or its id says so.
-    pub fn accept(&mut self, token: u32, eos_token_ids: &[u32]) -> Option<End> {
+    pub fn accept(&mut self, token: u32) -> Option<End> {
         self.tokens.push(token);
         if self.generated() >= self.max_new_tokens as usize {
             Some(End::Length)
-        } else if !self.ignore_eos && eos_token_ids.contains(&token) {
-            Some(End::EndToken)
+        } else if self.end_tokens.contains(&token) {
+            Some(End::ModelToken)
+        } else if self.stop_tokens.contains(&token) {
+            Some(End::RequestToken)
         } else {
             None
         }
@@ -121,46 +126,24 @@ impl Sequence {
 
     /// Whether the logprobs of the prompt were asked for.
     pub fn wants_prompt_logprobs(&self) -> bool {
-        self.prompt_logprobs.is_some()
+        self.prompt_scores.is_some()
     }
 
-    /// Takes logprobs of prompt tokens from `position` on. `None` when they lie outside the prompt.
-    pub fn accept_prompt_logprobs(&mut self, position: usize, logprobs: &[f32]) -> Option<()> {
-        let places = self.prompt_logprobs.as_mut()?;
-        let first = position.checked_sub(1)?;
-        places.get_mut(first..first + logprobs.len())?.copy_from_slice(logprobs);
-        self.described += logprobs.len();
-        Some(())
+    /// Takes scores of prompt tokens. `None` when they do not fit the prompt or were not asked for.
+    pub fn accept_prompt_logprobs(&mut self, told: &v1::PromptLogprobs) -> Option<()> {
+        self.prompt_scores.as_mut()?.accept(told)
     }
 
     /// Whether the shards have told the logprobs of the whole prompt, if they were asked for.
     pub fn is_described(&self) -> bool {
-        self.prompt_logprobs.as_ref().is_none_or(|places| places.len() == self.described)
+        self.prompt_scores.as_ref().is_none_or(PromptScores::is_complete)
     }
 
     /// The tokens of the prompt for the `Prompt` event, if asked for.
     pub fn prompt_tokens(&self) -> Option<Vec<PromptToken>> {
-        let logprobs = self.prompt_logprobs.as_ref()?;
-        let logprobs = std::iter::once(None).chain(logprobs.iter().copied().map(Some));
+        let scores = self.prompt_scores.as_ref()?;
         let prompt = &self.tokens[..self.prompt_length];
-        Some(prompt.iter().zip(logprobs).map(|(&id, logprob)| self.emitter.prompt_token(id, logprob)).collect())
-    }
-}
-
-fn sampling_message(entry: &Entry) -> v1::Sampling {
-    let sampling = &entry.sampling;
-    v1::Sampling {
-        temperature: sampling.temperature,
-        top_k: sampling.top_k,
-        top_p: sampling.top_p,
-        typical_p: sampling.typical_p,
-        repetition_penalty: sampling.repetition_penalty,
-        frequency_penalty: sampling.frequency_penalty,
-        presence_penalty: sampling.presence_penalty,
-        // A greedy row draws nothing: its seed is without effect.
-        seed: sampling.seed.unwrap_or_default(),
-        top_n: entry.top_n_tokens,
-        ..v1::Sampling::default()
+        Some(prompt.iter().zip(scores.all()).map(|(&id, score)| self.emitter.prompt_token(id, score)).collect())
     }
 }
 
@@ -177,7 +160,7 @@ mod tests {
         let (entry, _events) = case.entry();
         let allocation = Allocation { blocks: vec![8, 9], cached_tokens: 4, reserved: 2 };
         let emitter = Emitter::new(tokenizer(), &entry, allocation.cached_tokens, Instant::now());
-        let mut sequence = Sequence::new(0, entry, allocation, emitter);
+        let mut sequence = Sequence::new(0, entry, allocation, emitter, &Rules::default());
         let introduction = sequence.introduction(0);
         assert_eq!((introduction.computed, introduction.block_ids), (4, vec![8, 9]));
         assert_eq!(sequence.prompt_left(), 2);

@@ -19,6 +19,7 @@ use super::observer::{Observer, StepReport};
 use super::plan::Planner;
 use super::port::{PlanPort, ResultPort};
 use super::rows::RowId;
+use super::rules::Rules;
 use crate::error::Error;
 use crate::shard::ShardError;
 use crate::text::Tokenizer;
@@ -34,8 +35,8 @@ pub struct EngineSetup {
     pub geometry: Geometry,
     /// Turns tokens into text.
     pub tokenizer: Arc<Tokenizer>,
-    /// Tokens that end a generation.
-    pub eos_token_ids: Vec<u32>,
+    /// What holds for every sequence.
+    pub rules: Rules,
     /// Listens to the numbers.
     pub observer: Arc<dyn Observer>,
 }
@@ -67,7 +68,7 @@ pub fn start<P: PlanPort, R: ResultPort>(
         plans,
         intake,
         open: true,
-        planner: Planner::new(setup.limits, setup.geometry, setup.tokenizer, setup.eos_token_ids),
+        planner: Planner::new(setup.limits, setup.geometry, setup.tokenizer, setup.rules),
         observer: setup.observer,
         under_way: VecDeque::with_capacity(PLANS_UNDER_WAY),
         last_result: Instant::now(),

@@ -23,6 +23,14 @@ pub(super) struct Sampling {
     presence_penalty: f32,
     seed: u64,
     top_n: u32,
+    min_p: f32,
+    bias_ids: U32,
+    biases: Py<PyArray1<f32>>,
+    min_tokens: u32,
+    end_ids: U32,
+    watermark_gamma: f32,
+    watermark_delta: f32,
+    raw_logprobs: bool,
 }
 
 /// A row that begins. Fields as in `proto/shard.proto`.
@@ -35,6 +43,7 @@ pub(super) struct NewSequence {
     block_ids: U32,
     sampling: Py<Sampling>,
     prompt_logprobs: bool,
+    prompt_top_n: u32,
 }
 
 /// One step to run. Array fields are read-only numpy arrays, named as in `proto/shard.proto`.
@@ -125,28 +134,35 @@ impl NewSequence {
             computed: sequence.computed,
             block_ids: array(py, sequence.block_ids),
             // Present: the shape of a plan is checked when it arrives.
-            sampling: Py::new(py, Sampling::from(sequence.sampling.unwrap_or_default()))?,
+            sampling: Py::new(py, Sampling::new(py, sequence.sampling.unwrap_or_default()))?,
             prompt_logprobs: sequence.prompt_logprobs,
+            prompt_top_n: sequence.prompt_top_n,
         })
     }
 }
 
 // === impl Sampling ===
 
-impl From<v1::Sampling> for Sampling {
-    fn from(sampling: v1::Sampling) -> Self {
-        let v1::Sampling { temperature, top_k, top_p, typical_p, .. } = sampling;
-        let v1::Sampling { repetition_penalty, frequency_penalty, presence_penalty, seed, top_n, .. } = sampling;
+impl Sampling {
+    fn new(py: Python<'_>, sampling: v1::Sampling) -> Self {
         Self {
-            temperature,
-            top_k,
-            top_p,
-            typical_p,
-            repetition_penalty,
-            frequency_penalty,
-            presence_penalty,
-            seed,
-            top_n,
+            temperature: sampling.temperature,
+            top_k: sampling.top_k,
+            top_p: sampling.top_p,
+            typical_p: sampling.typical_p,
+            repetition_penalty: sampling.repetition_penalty,
+            frequency_penalty: sampling.frequency_penalty,
+            presence_penalty: sampling.presence_penalty,
+            seed: sampling.seed,
+            top_n: sampling.top_n,
+            min_p: sampling.min_p,
+            bias_ids: array(py, sampling.bias_ids),
+            biases: array(py, sampling.biases),
+            min_tokens: sampling.min_tokens,
+            end_ids: array(py, sampling.end_ids),
+            watermark_gamma: sampling.watermark_gamma,
+            watermark_delta: sampling.watermark_delta,
+            raw_logprobs: sampling.raw_logprobs,
         }
     }
 }

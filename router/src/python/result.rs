@@ -30,9 +30,15 @@ fn prompt_logprobs(entries: &Bound<'_, PyAny>) -> PyResult<Vec<v1::PromptLogprob
     entries
         .try_iter()?
         .map(|entry| {
-            let (slot, position, logprobs): (u32, u32, Bound<'_, PyAny>) = entry?.extract()?;
-            let logprobs = array(&logprobs, "prompt_logprobs")?;
-            Ok(v1::PromptLogprobs { slot, position, logprobs, ..v1::PromptLogprobs::default() })
+            let entry = entry?;
+            let py = entry.py();
+            Ok(v1::PromptLogprobs {
+                slot: entry.getattr(intern!(py, "slot"))?.extract()?,
+                position: entry.getattr(intern!(py, "position"))?.extract()?,
+                logprobs: array(&entry.getattr(intern!(py, "logprobs"))?, "prompt_logprobs.logprobs")?,
+                top_ids: array(&entry.getattr(intern!(py, "top_ids"))?, "prompt_logprobs.top_ids")?,
+                top_logprobs: array(&entry.getattr(intern!(py, "top_logprobs"))?, "prompt_logprobs.top_logprobs")?,
+            })
         })
         .collect()
 }

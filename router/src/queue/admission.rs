@@ -149,7 +149,7 @@ impl Admission {
         received: Instant,
     ) -> Result<(Entry, Generation), Error> {
         let engine = self.engine.limits();
-        validate::parameters(&request, &self.limits, &engine)?;
+        validate::parameters(&request, &self.limits, &engine, self.prompts.vocabulary_size())?;
         let prompt = self.prompts.of(&mut request, engine.max_input_tokens).await?;
         let max_new_tokens = validate::lengths(&request, prompt.tokens.len(), &engine)?;
         self.metrics.request_input_length.observe(prompt.tokens.len() as f64);

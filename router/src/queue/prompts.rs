@@ -33,6 +33,11 @@ impl Prompts {
         Self { encoder, template, vocabulary_size }
     }
 
+    /// Token ids are below this.
+    pub(super) fn vocabulary_size(&self) -> usize {
+        self.vocabulary_size
+    }
+
     /// The prompt of a request, rendered, tokenised and cut to what the request keeps of it.
     ///
     /// # Errors

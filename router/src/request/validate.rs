@@ -13,21 +13,30 @@ pub const SMALLEST_TEMPERATURE: f32 = 1e-5;
 /// The penalties' bound on either side of 0.
 const LARGEST_PENALTY: f32 = 2.0;
 
-/// Checks everything that can be checked without the prompt's tokens.
+/// A bias's bound on either side of 0: enough to force or to bar a token.
+const LARGEST_BIAS: f32 = 100.0;
+
+/// Most tokens whose logits a request may move.
+const MOST_BIASES: usize = 1024;
+
+/// Most stop tokens of a request.
+const MOST_STOP_TOKENS: usize = 128;
+
+/// Checks everything that can be checked without the prompt's tokens. Token ids are below `vocabulary`.
 ///
 /// # Errors
 /// `Error::Invalid` naming the first field out of bounds.
-pub fn parameters(request: &Request, limits: &Limits, engine: &EngineLimits) -> Result<(), Error> {
+pub fn parameters(request: &Request, limits: &Limits, engine: &EngineLimits, vocabulary: usize) -> Result<(), Error> {
     sampling(&request.sampling)?;
+    logit_bias(&request.sampling.logit_bias, vocabulary)?;
+    stop_tokens(&request.stop_token_ids, vocabulary)?;
     let spelling = request.spelling;
     if request.max_new_tokens == Some(0) {
         return Err(not_positive(spelling.max_new_tokens));
     }
     stop_strings(&request.stop, limits.max_stop_sequences)?;
-    if request.top_n_tokens > limits.max_top_n_tokens {
-        let (name, most, given) = (spelling.top_n_tokens, limits.max_top_n_tokens, request.top_n_tokens);
-        return Err(Error::invalid(name, format!("`{name}` must be >= 0 and <= {most}. Given: {given}")));
-    }
+    candidates(spelling.top_n_tokens, request.top_n_tokens, limits)?;
+    candidates(spelling.prompt_logprobs, request.prompt_logprobs.unwrap_or(0), limits)?;
     if request.prompt_logprobs.is_some() && !limits.enable_prefill_logprobs {
         let message = "prompt logprobs are switched off; start the server with `--enable-prefill-logprobs`";
         return Err(Error::unsupported(spelling.prompt_logprobs, message));
@@ -69,7 +78,12 @@ pub fn lengths(request: &Request, prompt_tokens: usize, engine: &EngineLimits) -
         return Err(Error::invalid(input, message));
     }
     let remaining = u32::try_from(engine.max_total_tokens - prompt_tokens).unwrap_or(u32::MAX);
-    Ok(request.max_new_tokens.unwrap_or(remaining))
+    let allowed = request.max_new_tokens.unwrap_or(remaining);
+    if request.min_tokens > allowed {
+        let message = format!("`min_tokens` must be <= `{budget}` ({allowed}). Given: {}", request.min_tokens);
+        return Err(Error::invalid("min_tokens", message));
+    }
+    Ok(allowed)
 }
 
 fn sampling(parameters: &SamplingParameters) -> Result<(), Error> {
@@ -79,11 +93,49 @@ fn sampling(parameters: &SamplingParameters) -> Result<(), Error> {
     penalty("frequency_penalty", p.frequency_penalty)?;
     penalty("presence_penalty", p.presence_penalty)?;
     check("top_p", p.top_p, p.top_p > 0.0 && p.top_p <= 1.0, "must be > 0.0 and <= 1.0")?;
-    check("typical_p", p.typical_p, p.typical_p > 0.0 && p.typical_p <= 1.0, "must be > 0.0 and <= 1.0")
+    check("typical_p", p.typical_p, p.typical_p > 0.0 && p.typical_p <= 1.0, "must be > 0.0 and <= 1.0")?;
+    check("min_p", p.min_p, (0.0..=1.0).contains(&p.min_p), "must be >= 0.0 and <= 1.0")
 }
 
 fn penalty(field: &'static str, value: f32) -> Result<(), Error> {
     check(field, value, value.abs() <= LARGEST_PENALTY, "must be >= -2.0 and <= 2.0")
+}
+
+fn logit_bias(bias: &[(u32, f32)], vocabulary: usize) -> Result<(), Error> {
+    if bias.len() > MOST_BIASES {
+        let message = format!("`logit_bias` holds up to {MOST_BIASES} tokens. Given: {}", bias.len());
+        return Err(Error::invalid("logit_bias", message));
+    }
+    for &(token, value) in bias {
+        token_id("logit_bias", token, vocabulary)?;
+        check("logit_bias", value, value.abs() <= LARGEST_BIAS, "must be >= -100.0 and <= 100.0")?;
+    }
+    Ok(())
+}
+
+fn stop_tokens(tokens: &[u32], vocabulary: usize) -> Result<(), Error> {
+    if tokens.len() > MOST_STOP_TOKENS {
+        let message = format!("`stop_token_ids` holds up to {MOST_STOP_TOKENS} tokens. Given: {}", tokens.len());
+        return Err(Error::invalid("stop_token_ids", message));
+    }
+    tokens.iter().try_for_each(|&token| token_id("stop_token_ids", token, vocabulary))
+}
+
+fn token_id(field: &'static str, token: u32, vocabulary: usize) -> Result<(), Error> {
+    if (token as usize) < vocabulary {
+        return Ok(());
+    }
+    let message = format!("`{field}` names token {token}; the vocabulary has {vocabulary} tokens");
+    Err(Error::invalid(field, message))
+}
+
+fn candidates(field: &'static str, given: u32, limits: &Limits) -> Result<(), Error> {
+    let most = limits.max_top_n_tokens;
+    if given <= most {
+        return Ok(());
+    }
+    let message = format!("`{field}` must be >= 0 and <= {most}. Given: {given}");
+    Err(Error::invalid(field, message))
 }
 
 /// A number that is within its bound, or an error that states the bound. Infinities never pass.

@@ -127,6 +127,7 @@ def test_steps_carry_arrays_both_ways(shard, open_stream, stubs):
     stream = open_stream()
     stream.call.initial_metadata()  # Arrives before any plan is sent.
     sampling = messages.Sampling(temperature=0.5, top_k=3, top_p=0.9, seed=2**64 - 1, top_n=2)
+    sampling.MergeFrom(messages.Sampling(bias_ids=[6], biases=[-2.5], min_tokens=2, end_ids=[1], raw_logprobs=True))
     first = prompt(messages, 2, [5, 6, 7], computed=0, block_ids=[9], prompt_logprobs=True)
     first.sampling.CopyFrom(sampling)
     stream.send(decode(messages, 1, [2], token_counts=[3], new_sequences=[first], copy_from=[1], copy_to=[2]))
@@ -149,6 +150,9 @@ def test_steps_carry_arrays_both_ways(shard, open_stream, stubs):
     assert (sequence.token_ids.tolist(), sequence.block_ids.tolist()) == ([5, 6, 7], [9])
     assert sequence.prompt_logprobs
     assert (sequence.sampling.temperature, sequence.sampling.seed, sequence.sampling.top_n) == (0.5, 2**64 - 1, 2)
+    assert (sequence.sampling.bias_ids.tolist(), sequence.sampling.biases.tolist()) == ([6], [-2.5])
+    assert (sequence.sampling.min_tokens, sequence.sampling.end_ids.tolist()) == (2, [1])
+    assert sequence.sampling.raw_logprobs
     with pytest.raises(ValueError, match="read-only"):
         plans[0].slots[0] = 1
 
@@ -248,13 +252,26 @@ def test_replies_are_checked(tmp_path, stubs):
         tops = {"top_counts": [2], "top_ids": [7, 8]}
         tops = {name: np.array(values, np.uint32) for name, values in tops.items()}
         tops |= {"top_logprobs": np.array([-1, 9, -2], np.float32)[::2]}
-        tops |= {"prompt_logprobs": [(0, 1, np.array([-3.0], np.float32))]}
+        told = SimpleNamespace(
+            slot=0,
+            position=1,
+            logprobs=np.array([-3.0], np.float32),
+            top_ids=np.array([7], np.uint32),
+            top_logprobs=np.array([-0.5], np.float32),
+        )
+        tops |= {"prompt_logprobs": [told]}
         thread = threading.Thread(target=steps.reply, args=(first, SimpleNamespace(**(vars(result([0], [1])) | tops))))
         thread.start()
         thread.join()
         answer = stream.next()
         assert (list(answer.top_ids), list(answer.top_logprobs)) == ([7, 8], [-1, -2])
-        assert (answer.prompt_logprobs[0].position, list(answer.prompt_logprobs[0].logprobs)) == (1, [-3])
+        told = answer.prompt_logprobs[0]
+        assert (told.position, list(told.logprobs), list(told.top_ids), list(told.top_logprobs)) == (
+            1,
+            [-3],
+            [7],
+            [-0.5],
+        )
         steps.reply(second, None)
         with pytest.raises(ValueError, match="answered twice"):
             steps.reply(second, None)

@@ -1,6 +1,6 @@
 """Log-probabilities that a step reports: of the chosen tokens, of the best candidates, and of prompt tokens.
 
-Works on the scores that were sampled from; prompt logprobs use the model's own logits.
+Works on the scores that sampling leaves for it; prompt logprobs use the model's own logits.
 """
 
 from collections.abc import Callable
@@ -52,12 +52,27 @@ def _counts_with_ties(scores: torch.Tensor, top_n: npt.NDArray[np.int64]) -> tor
     return torch.where(wanted > 0, (scores >= last).sum(-1), 0)
 
 
+@dataclass(frozen=True)
+class PromptScores:
+    """Of prompt tokens that follow each other; device tensors."""
+
+    logprobs: torch.Tensor
+    """(tokens,)"""
+    top_ids: torch.Tensor
+    """(tokens, candidates), best first."""
+    top_logprobs: torch.Tensor
+    """(tokens, candidates)"""
+
+
 def prompt_logprobs(
-    hidden: torch.Tensor, next_ids: torch.Tensor, to_logits: Callable[[torch.Tensor], torch.Tensor]
-) -> torch.Tensor:
-    """Logprob of next_ids (tokens,) given the hidden states (tokens, dim) before each of them."""
-    found = []
+    hidden: torch.Tensor, next_ids: torch.Tensor, top_n: int, to_logits: Callable[[torch.Tensor], torch.Tensor]
+) -> PromptScores:
+    """Scores of next_ids (tokens,) given the hidden states (tokens, dim) before each, with `top_n` candidates each."""
+    parts = []
     for states, ids in zip(hidden.split(_PROMPT_ROWS), next_ids.split(_PROMPT_ROWS), strict=True):
         logits = to_logits(states)
-        found.append(logits.gather(-1, ids.long().unsqueeze(-1)).squeeze(-1) - logits.logsumexp(-1))
-    return torch.cat(found)
+        total = logits.logsumexp(-1, keepdim=True)
+        chosen = (logits.gather(-1, ids.long().unsqueeze(-1)) - total).squeeze(-1)
+        best = logits.topk(min(top_n, logits.shape[-1]), -1)
+        parts.append((chosen, best.indices, best.values - total))
+    return PromptScores(*(torch.cat(column) for column in zip(*parts, strict=True)))

@@ -21,13 +21,23 @@ def row_keys(seeds: npt.NDArray[np.uint64], indices: npt.NDArray[np.int64]) -> n
     return np.ascontiguousarray(mixed).view(np.int32).reshape(-1, 2)
 
 
-def gumbel(keys: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-    """Standard Gumbel noise in float32 for keys (rows, 2) and vocabulary ids: (ids,) or (rows, ids)."""
+def token_keys(values: torch.Tensor) -> torch.Tensor:
+    """Two 32-bit keys (rows, 2) for each int32 of (rows,), on the device of the values."""
+    first = _mix(values * _GOLDEN)
+    return torch.stack((first, _mix(first ^ values)), -1)
+
+
+def uniform(keys: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    """Float32 numbers between 0 and 1 for keys (rows, 2) and vocabulary ids: (ids,) or (rows, ids)."""
     ids = ids.to(torch.int32) * _GOLDEN
     bits = _mix(_mix(ids ^ keys[:, :1]) ^ keys[:, 1:])
     # 23 bits and a half: never 0 or 1, and exact in float32.
-    uniform = ((bits >> 9 & 0x7FFFFF).float() + 0.5) * 2.0**-23
-    return uniform.log_().neg_().log_().neg_()
+    return ((bits >> 9 & 0x7FFFFF).float() + 0.5) * 2.0**-23
+
+
+def gumbel(keys: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    """Standard Gumbel noise in float32 for keys (rows, 2) and vocabulary ids: (ids,) or (rows, ids)."""
+    return uniform(keys, ids).log_().neg_().log_().neg_()
 
 
 def _splitmix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -15,8 +15,8 @@ import numpy.typing as npt
 import torch
 
 from text_generation_server.engine.inputs import StepInputs, gather_inputs
-from text_generation_server.engine.logprobs import Logprobs, logprobs, prompt_logprobs
-from text_generation_server.engine.sampler import History, Sampled, sample
+from text_generation_server.engine.logprobs import Logprobs, PromptScores, logprobs, prompt_logprobs
+from text_generation_server.engine.sampler import Columns, History, Sampled, sample
 
 if TYPE_CHECKING:
     from text_generation_server._native import Plan
@@ -31,6 +31,18 @@ ROW_NOT_FINITE = 1
 
 
 @dataclass(frozen=True)
+class PromptOutput:
+    """The packed arrays of a `PromptLogprobs`."""
+
+    slot: int
+    position: int
+    """Of the first token described."""
+    logprobs: npt.NDArray[np.float32]
+    top_ids: npt.NDArray[np.uint32]
+    top_logprobs: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
 class StepOutput:
     """The packed arrays of a `StepResult`."""
 
@@ -42,7 +54,7 @@ class StepOutput:
     top_counts: npt.NDArray[np.uint32]
     top_ids: npt.NDArray[np.uint32]
     top_logprobs: npt.NDArray[np.float32]
-    prompt_logprobs: list[tuple[int, int, npt.NDArray[np.float32]]] = field(default_factory=list)
+    prompt_logprobs: list[PromptOutput] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -61,7 +73,7 @@ class PendingStep:
         slots: npt.NDArray[np.int64],
         sampled: Sampled | None,
         scored: Logprobs | None,
-        prompts: list[tuple[int, int, torch.Tensor]],
+        prompts: list[tuple[int, int, PromptScores]],
         timings: Timings,
     ):
         self.timings = timings
@@ -97,8 +109,13 @@ class PendingStep:
             top_counts=counts.astype(np.uint32),
             top_ids=got["top"][kept].astype(np.uint32) if kept is not None else np.zeros(0, np.uint32),
             top_logprobs=got["top_lp"][kept].astype(np.float32) if kept is not None else none,
-            prompt_logprobs=[(slot, position, values.cpu().numpy()) for slot, position, values in self._prompts],
+            prompt_logprobs=[_pack_prompt(*prompt) for prompt in self._prompts],
         )
+
+
+def _pack_prompt(slot: int, position: int, scores: PromptScores) -> PromptOutput:
+    tops = scores.top_ids.flatten().cpu().numpy().astype(np.uint32), scores.top_logprobs.flatten().cpu().numpy()
+    return PromptOutput(slot, position, scores.logprobs.cpu().numpy(), *tops)
 
 
 class Runner:
@@ -144,34 +161,39 @@ class Runner:
 
     def _sample(self, inputs: StepInputs, logits: torch.Tensor) -> tuple[Sampled | None, Logprobs | None]:
         """Sample on rank 0, tell the other ranks, and append the ids to the rows."""
-        rows = torch.from_numpy(inputs.slots).to(logits.device)
+        rows, ends = torch.from_numpy(np.stack((inputs.slots, inputs.lengths))).to(logits.device)
         sampled = scored = None
         if self._collectives is None or self._collectives.rank == 0:
-            longest = int(inputs.lengths.max())
             parameters = {name: column[inputs.slots] for name, column in self.slots.sampling.items()}
-            needs_history = (
-                (parameters["repetition_penalty"] != 1)
-                | (parameters["frequency_penalty"] != 0)
-                | (parameters["presence_penalty"] != 0)
-            ).any()
-            ids = self.slots.token_ids[rows, :longest] if needs_history else self.slots.token_ids[:0]
-            history = History(ids, inputs.lengths, self.slots.prompt_length[inputs.slots])
-            sampled = sample(logits, parameters, history)
+            history = self._history(inputs, parameters, rows, ends)
+            generated = history.lengths - history.prompt_lengths
+            sampled = sample(logits, parameters, history, self.slots.adjusted.gather(inputs.slots, generated))
             scored = logprobs(sampled, parameters["top_n"])
             chosen = sampled.token_ids.to(torch.int32)
         else:
             chosen = torch.empty(len(rows), dtype=torch.int32, device=logits.device)
         if self._collectives is not None:
             self._collectives.broadcast(chosen)
-        ends = torch.from_numpy(inputs.lengths).to(logits.device)
         self.slots.token_ids[rows, ends] = chosen
         return sampled, scored
 
+    def _history(self, inputs: StepInputs, parameters: Columns, rows: torch.Tensor, ends: torch.Tensor) -> History:
+        """What the sampler looks back on; ids are gathered only for rows that need them."""
+        needs_ids = (
+            (parameters["repetition_penalty"] != 1)
+            | (parameters["frequency_penalty"] != 0)
+            | (parameters["presence_penalty"] != 0)
+        ).any()
+        known = self.slots.token_ids
+        ids = known[rows, : int(inputs.lengths.max())] if needs_ids else known[:0]
+        last = known[rows, ends - 1] if parameters["watermark_delta"].any() else known[:0, 0]
+        return History(ids, last, inputs.lengths, self.slots.prompt_length[inputs.slots])
+
     def _prompt_logprobs(
         self, plan: Plan, inputs: StepInputs, hidden: torch.Tensor
-    ) -> list[tuple[int, int, torch.Tensor]]:
-        """(slot, position of the first token described, logprobs) of the rows that asked for them."""
-        found: list[tuple[int, int, torch.Tensor]] = []
+    ) -> list[tuple[int, int, PromptScores]]:
+        """(slot, position of the first token described, scores) of the rows that asked for them."""
+        found: list[tuple[int, int, PromptScores]] = []
         first = 0
         for slot, start, count in zip(
             plan.slots.tolist(), inputs.rows.starts.tolist(), inputs.rows.counts.tolist(), strict=True
@@ -180,6 +202,7 @@ class Runner:
             if self.slots.prompt_logprobs[slot] and end > start:
                 next_ids = self.slots.token_ids[slot, start + 1 : end + 1]
                 states = hidden[first : first + end - start]
-                found.append((slot, start + 1, prompt_logprobs(states, next_ids, self.decoder.logits)))
+                top_n = int(self.slots.prompt_top_n[slot])
+                found.append((slot, start + 1, prompt_logprobs(states, next_ids, top_n, self.decoder.logits)))
             first += count
         return found

@@ -1,7 +1,8 @@
 """Chooses one token a row, each row by its own parameters, on the device.
 
-Order: repetition penalty, frequency and presence penalty, temperature, top-k, top-p, typical-p, choice. Rows that need
-none of it cost an argmax. History is read from the rows' token ids, so nothing has to be kept in step with them.
+Order: logit bias and barred end tokens, watermark, repetition penalty, frequency and presence penalty, temperature,
+top-k, top-p, min-p, typical-p, choice. Rows that need none of it cost an argmax. History is read from the rows' token
+ids, so nothing has to be kept in step with them.
 """
 
 from dataclasses import dataclass
@@ -10,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from text_generation_server.engine.adjustments import Adjustments
 from text_generation_server.engine.randomness import gumbel, row_keys
+from text_generation_server.engine.watermark import mark
 
 Columns = dict[str, npt.NDArray]
 
@@ -24,26 +27,35 @@ class Sampled:
     finite: torch.Tensor
     """(rows,) whether all logits were finite."""
     scores: torch.Tensor
-    """(rows, vocabulary) float32 logits after penalties and warpers."""
+    """(rows, vocabulary) float32: what logprobs are reported of. The logits that were sampled from, or the model's own
+    where the row asks for raw logprobs."""
 
 
 @dataclass(frozen=True)
 class History:
-    """What the penalties look back on."""
+    """What penalties and watermark look back on."""
 
     token_ids: torch.Tensor
-    """(rows, longest) ids, in the order of the sequence."""
+    """(rows, longest) ids, in the order of the sequence; without rows when no penalty needs them."""
+    last: torch.Tensor
+    """(rows,) the newest id of each row."""
     lengths: npt.NDArray[np.int64]
     """(rows,) how many of them count."""
     prompt_lengths: npt.NDArray[np.int64]
 
 
-def sample(logits: torch.Tensor, parameters: Columns, history: History) -> Sampled:
+def sample(logits: torch.Tensor, parameters: Columns, history: History, adjustments: Adjustments) -> Sampled:
     """Sample each row of logits (rows, vocabulary), float32, changed in place.
 
-    `parameters` holds a column (rows,) for each field of `Sampling`.
+    `parameters` holds a column (rows,) for each plain field of `Sampling`.
     """
     finite = logits.sum(-1).isfinite()
+    plain = np.flatnonzero(parameters["raw_logprobs"])
+    raw_rows = torch.from_numpy(plain).to(logits.device)
+    # Indexing copies: these rows keep the model's own logits.
+    raw = logits[raw_rows] if len(plain) else None
+    adjustments.apply(logits)
+    _watermark(logits, parameters, history)
     scores = _penalise(logits, parameters, history)
     random = np.flatnonzero(parameters["temperature"] > 0)
     if len(random) == 0:
@@ -54,15 +66,25 @@ def sample(logits: torch.Tensor, parameters: Columns, history: History) -> Sampl
     else:
         rows = torch.from_numpy(random).to(scores.device)
         mine = {name: column[random] for name, column in parameters.items()}
-        past = History(history.token_ids, history.lengths[random], history.prompt_lengths[random])
+        past = History(history.token_ids, history.last, history.lengths[random], history.prompt_lengths[random])
         warped = _warp(scores[rows], mine)
         chosen = scores.argmax(-1)
         chosen[rows] = _draw(warped, mine, past)
         scores[rows] = warped
+    if raw is not None:
+        scores[raw_rows] = raw
     return Sampled(torch.where(finite, chosen, 0), finite, scores)
 
 
-# === penalties ===
+# === watermark and penalties ===
+
+
+def _watermark(logits: torch.Tensor, parameters: Columns, history: History) -> None:
+    marked = np.flatnonzero(parameters["watermark_delta"] > 0)
+    if len(marked):
+        rows = torch.from_numpy(marked).to(logits.device)
+        gamma, delta = (_column(parameters[f"watermark_{name}"][marked], logits) for name in ("gamma", "delta"))
+        logits[rows] = mark(logits[rows], history.last[rows], gamma, delta)
 
 
 def _penalise(logits: torch.Tensor, parameters: Columns, history: History) -> torch.Tensor:
@@ -96,6 +118,8 @@ def _warp(scores: torch.Tensor, parameters: Columns) -> torch.Tensor:
         scores = _top_k(scores, parameters["top_k"])
     if (parameters["top_p"] < 1).any():
         scores = _top_p(scores, parameters["top_p"])
+    if (parameters["min_p"] > 0).any():
+        scores = _min_p(scores, parameters["min_p"])
     if (parameters["typical_p"] < 1).any():
         scores = _typical_p(scores, parameters["typical_p"])
     return scores
@@ -120,6 +144,13 @@ def _top_p(scores: torch.Tensor, top_p: npt.NDArray[np.float32]) -> torch.Tensor
     remove = (mass <= 1 - limit) & (limit < 1)
     remove[:, -1] = False
     return scores.masked_fill(remove.scatter(-1, ids, remove), -torch.inf)
+
+
+def _min_p(scores: torch.Tensor, min_p: npt.NDArray[np.float32]) -> torch.Tensor:
+    """Remove tokens whose probability is below this share of the best one's."""
+    # log 0 is minus infinity, which removes nothing.
+    least = scores.amax(-1, keepdim=True) + _column(min_p, scores).log()
+    return scores.masked_fill(scores < least, -torch.inf)
 
 
 def _typical_p(scores: torch.Tensor, typical_p: npt.NDArray[np.float32]) -> torch.Tensor:

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from text_generation_server.engine.adjustments import AdjustedRows
+
 if TYPE_CHECKING:
     from text_generation_server._native import NewSequence, Plan
 
@@ -29,6 +31,10 @@ _SAMPLING_TYPES = {
     "presence_penalty": np.float32,
     "seed": np.uint64,
     "top_n": np.int64,
+    "min_p": np.float32,
+    "watermark_gamma": np.float32,
+    "watermark_delta": np.float32,
+    "raw_logprobs": np.bool_,
 }
 
 
@@ -46,9 +52,11 @@ class Slots:
         """Tokens whose keys and values are cached."""
         self.prompt_length = np.zeros(count, np.int64)
         self.prompt_logprobs = np.zeros(count, bool)
+        self.prompt_top_n = np.zeros(count, np.int64)
         self.blocks = np.zeros(count, np.int64)
         self.block_tables = np.zeros((count, -(-max_tokens // block_size)), np.int32)
         self.sampling = {name: np.zeros(count, kind) for name, kind in _SAMPLING_TYPES.items()}
+        self.adjusted = AdjustedRows()
         self.live = np.zeros(count, bool)
 
     def clear(self) -> None:
@@ -85,13 +93,15 @@ class Slots:
         )
         self.live[slot] = True
         self.known[slot], self.computed[slot] = length, new.computed
-        self.prompt_length[slot], self.prompt_logprobs[slot] = new.prompt_length, new.prompt_logprobs
+        self.prompt_length[slot] = new.prompt_length
+        self.prompt_logprobs[slot], self.prompt_top_n[slot] = new.prompt_logprobs, new.prompt_top_n
         ids = torch.from_numpy(np.asarray(new.token_ids).astype(np.int32))
         self.token_ids[slot, :length] = ids.to(self.device, non_blocking=True)
         self.blocks[slot] = 0
         self._append_blocks(slot, new.block_ids)
         for name, column in self.sampling.items():
             column[slot] = getattr(new.sampling, name)
+        self.adjusted.start(slot, new.sampling)
 
     def _append_blocks(self, slot: int, ids: npt.NDArray[np.uint32]) -> None:
         have = self.blocks[slot]

@@ -109,6 +109,14 @@ fn sampling_parameters_are_in_range() {
     refused(started(), &with(Sampling { repetition_penalty: 0.0, ..greedy() }), "slot 1 has repetition_penalty 0");
     refused(started(), &with(Sampling { top_p: 0.0, ..warm.clone() }), "slot 1 has top_p 0");
     refused(started(), &with(Sampling { typical_p: 1.5, ..warm }), "slot 1 has typical_p 1.5");
+    refused(started(), &with(Sampling { min_p: 1.5, ..greedy() }), "slot 1 has min_p 1.5");
+    refused(started(), &with(Sampling { bias_ids: vec![1], ..greedy() }), "slot 1 has 1 bias_ids and 0 biases");
+    let end_ids = vec![3, 3];
+    let twice = Sampling { min_tokens: 2, end_ids: end_ids.clone(), ..greedy() };
+    refused(started(), &with(twice), "slot 1 names a token twice in end_ids");
+    refused(started(), &with(Sampling { end_ids, ..greedy() }), "slot 1 has 2 end_ids, but no min_tokens");
+    let marked = Sampling { watermark_delta: 2.0, watermark_gamma: 1.0, ..greedy() };
+    refused(started(), &with(marked), "slot 1 has watermark_gamma 1");
     started().apply(&with(Sampling { top_p: 0.0, ..greedy() })).unwrap();
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::shard::{POISON, ScriptedShard, VOCABULARY, next_token};
-use crate::engine::{Engine, EngineLimits, EngineSetup, Geometry, Observer, start};
+use crate::engine::{Engine, EngineLimits, EngineSetup, Geometry, Observer, Rules, start};
 use crate::event::{Done, Event, EventReceiver, FinishReason, TokenEvent};
 use crate::queue::Entry;
 use crate::request::SamplingParameters;
@@ -86,8 +86,8 @@ impl Bench {
         };
         let shard = ScriptedShard::new(limits, geometry);
         let counts = Arc::new(Counts::default());
-        let eos_token_ids = vec![END];
-        let setup = EngineSetup { limits, geometry, tokenizer, eos_token_ids, observer: counts.clone() };
+        let rules = Rules { eos_token_ids: vec![END], ..Rules::default() };
+        let setup = EngineSetup { limits, geometry, tokenizer, rules, observer: counts.clone() };
         let (engine, run) = start(setup, shard.clone(), shard.clone());
         Self { engine, shard, counts, task: tokio::spawn(run) }
     }
