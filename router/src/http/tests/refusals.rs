@@ -216,11 +216,11 @@ fn chat_fields() -> Vec<(Value, &'static str, &'static str)> {
         (json!({"stop_token_ids": [-1]}), "stop_token_ids[0]", "invalid"),
         (json!({"stop_token_ids": 1}), "stop_token_ids", "expected a sequence"),
         (json!({"min_tokens": -1}), "min_tokens", "invalid"),
-        (json!({"min_tokens": 3, "max_tokens": 2}), "min_tokens", "must be <= `max_tokens` (2)"),
+        (json!({"min_tokens": 3, "max_tokens": 2}), "min_tokens", "`max_tokens`"),
         (json!({"min_p": 1.5}), "min_p", "must be >= 0.0 and <= 1.0"),
         (json!({"logit_bias": {"1": 101}}), "logit_bias", "must be >= -100.0 and <= 100.0"),
         (json!({"logit_bias": {"257": 1}}), "logit_bias", "257"),
-        (json!({"stop_token_ids": [257]}), "stop_token_ids", "must be < 257. Given: 257"),
+        (json!({"stop_token_ids": [257]}), "stop_token_ids", "257"),
         (
             json!({"messages": [{"role": "user", "content": [{"type": "text", "text": "x", "y": 1}]}]}),
             "messages",
