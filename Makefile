@@ -86,15 +86,18 @@ lint: develop
 	$(TEST_VENV)/bin/python scripts/architecture.py
 	$(TEST_VENV)/bin/text-generation-launcher print-flags --markdown | diff -u docs/flags.md - || \
 		{ echo 'docs/flags.md is stale: run `make docs`' >&2; exit 1; }
+	$(TEST_VENV)/bin/text-generation-router print-parameters | diff -u docs/parameters.md - || \
+		{ echo 'docs/parameters.md is stale: run `make docs`' >&2; exit 1; }
 
 fmt: $(TEST_VENV)/packages.stamp
 	cargo fmt --all
 	$(TEST_VENV)/bin/ruff check --fix --quiet $(PYTHON_FOLDERS)
 	$(TEST_VENV)/bin/ruff format --quiet $(PYTHON_FOLDERS)
 
-# The flag reference is printed by the command line itself.
+# The references are printed by the commands themselves.
 docs: develop
 	$(TEST_VENV)/bin/text-generation-launcher print-flags --markdown > docs/flags.md
+	$(TEST_VENV)/bin/text-generation-router print-parameters > docs/parameters.md
 
 # Pins the newest packages that fit Python 3.10 and later.
 COMPILE = $(TEST_VENV)/bin/uv pip compile --universal --python-version 3.10 --upgrade --quiet --no-annotate --no-header

@@ -55,6 +55,7 @@ pub fn main_from(argv: Vec<String>) -> i32 {
     };
     let outcome = match task {
         Ok(Task::PrintSchema) => print_schema(),
+        Ok(Task::PrintParameters) => print_document(http::parameters_page().trim_end()),
         Ok(Task::Serve(config)) => serve(*config),
         Err(error) => Err(AppError::new(error.cause, error.hint)),
     };
@@ -74,12 +75,18 @@ fn report(error: &AppError) {
 }
 
 fn print_schema() -> Result<i32, AppError> {
-    use std::io::Write;
-    let unprintable = |reason: String| AppError::new(format!("cannot print the document: {reason}"), "Try again.");
     let text = http::openapi_schema().and_then(|document| serde_json::to_string_pretty(&document));
-    let text = text.map_err(|error| unprintable(error.to_string()))?;
-    writeln!(std::io::stdout(), "{text}").map_err(|error| unprintable(error.to_string()))?;
+    print_document(&text.map_err(|error| unprintable(&error))?)
+}
+
+fn print_document(text: &str) -> Result<i32, AppError> {
+    use std::io::Write;
+    writeln!(std::io::stdout(), "{text}").map_err(|error| unprintable(&error))?;
     Ok(0)
+}
+
+fn unprintable(error: &dyn std::error::Error) -> AppError {
+    AppError::new(format!("cannot print the document: {error}"), "Try again.")
 }
 
 fn serve(config: RouterConfig) -> Result<i32, AppError> {

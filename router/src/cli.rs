@@ -50,6 +50,8 @@ pub struct Cli {
 enum Command {
     /// Print the OpenAPI document of the HTTP API
     PrintSchema,
+    /// Print the reference page of every field of a request, in Markdown
+    PrintParameters,
 }
 
 /// What the command line asks for.
@@ -57,6 +59,8 @@ enum Command {
 pub enum Task {
     /// Print the OpenAPI document.
     PrintSchema,
+    /// Print the page of parameters.
+    PrintParameters,
     /// Serve.
     Serve(Box<RouterConfig>),
 }
@@ -138,8 +142,10 @@ impl Cli {
     /// # Errors
     /// When a flag is refused, or when the configuration file cannot be used.
     pub fn into_task(self) -> Result<Task, CliError> {
-        if let Some(Command::PrintSchema) = self.command {
-            return Ok(Task::PrintSchema);
+        match self.command {
+            Some(Command::PrintSchema) => return Ok(Task::PrintSchema),
+            Some(Command::PrintParameters) => return Ok(Task::PrintParameters),
+            None => {}
         }
         if let Some(path) = &self.config {
             return read_config(path).map(|config| Task::Serve(Box::new(config)));

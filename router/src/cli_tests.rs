@@ -10,7 +10,7 @@ fn task(flags: &[&str]) -> Result<Task, CliError> {
 fn served(flags: &[&str]) -> RouterConfig {
     match task(flags).unwrap() {
         Task::Serve(config) => *config,
-        Task::PrintSchema => panic!("nothing is served"),
+        Task::PrintSchema | Task::PrintParameters => panic!("nothing is served"),
     }
 }
 
@@ -75,6 +75,7 @@ fn a_configuration_replaces_every_flag() {
 #[test]
 fn the_schema_needs_no_model() {
     assert!(matches!(task(&["print-schema"]).unwrap(), Task::PrintSchema));
+    assert!(matches!(task(&["print-parameters"]).unwrap(), Task::PrintParameters));
 }
 
 #[test]

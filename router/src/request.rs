@@ -16,6 +16,8 @@ pub struct Request {
     pub input: Input,
     /// Keep only the last so many prompt tokens.
     pub truncate: Option<usize>,
+    /// Whether the tokenizer adds its special tokens; `None` = to a text, but not to a conversation.
+    pub add_special_tokens: Option<bool>,
     /// Most tokens to generate; `None` = as many as the limits allow.
     pub max_new_tokens: Option<u32>,
     /// Strings that end the generation.
@@ -51,6 +53,8 @@ pub struct Spelling {
     pub top_n_tokens: &'static str,
     /// The prompt's logprobs.
     pub prompt_logprobs: &'static str,
+    /// How many tokens of the prompt are kept.
+    pub truncate: &'static str,
 }
 
 /// What to continue.

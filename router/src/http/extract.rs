@@ -1,8 +1,7 @@
 //! Request bodies: JSON under a size limit, exactly the fields of the route. Whatever is not understood is refused with
-//! the field's name; fields that clients are known to send and that change nothing are on one list.
+//! the field's name. Which fields do nothing is the business of `screen`.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Body;
 use axum::extract::{FromRef, FromRequest, Request};
@@ -16,36 +15,11 @@ use utoipa::PartialSchema;
 
 use super::json;
 use super::problem::Problem;
+pub use super::screen::screen;
 use super::state::Server;
-use crate::error::Error;
 
 /// Bytes of a refused body that are read and thrown away, so that the client gets to see the answer.
 const MOST_DISCARDED: usize = 64 << 20;
-
-/// Fields that clients send for their own sake. They change nothing here; each is logged once.
-static IGNORED: [Ignored; 6] = [
-    Ignored::new("user"),
-    Ignored::new("metadata"),
-    Ignored::new("service_tier"),
-    Ignored::new("options"),
-    Ignored::new("safety_identifier"),
-    Ignored::new("prompt_cache_key"),
-];
-
-/// A field of no consequence.
-struct Ignored {
-    name: &'static str,
-    logged: AtomicBool,
-}
-
-/// A field whose feature does not exist. It is accepted while its value asks for nothing.
-#[derive(Debug)]
-pub struct Unsupported {
-    /// As clients spell it.
-    pub name: &'static str,
-    /// Whether a value (never null) asks for nothing.
-    pub neutral: fn(&Value) -> bool,
-}
 
 /// A request body of one route.
 pub trait RequestBody: Sized {
@@ -64,37 +38,6 @@ pub struct StrictJson<T>(pub T);
 /// A nested object. A derived structure would also take an array of its fields in order; this does not.
 #[derive(Debug, Clone, Default)]
 pub struct Object<T>(pub T);
-
-// === impl Ignored ===
-
-impl Ignored {
-    const fn new(name: &'static str) -> Self {
-        Self { name, logged: AtomicBool::new(false) }
-    }
-}
-
-/// Drops members that are null or of no consequence, and refuses those of `unsupported` that ask for something.
-///
-/// # Errors
-/// `Error::Unsupported` naming the field.
-pub fn screen(fields: &mut Map<String, Value>, unsupported: &'static [Unsupported]) -> Result<(), Error> {
-    fields.retain(|_, value| !value.is_null());
-    for field in &IGNORED {
-        if fields.shift_remove(field.name).is_some() && !field.logged.swap(true, Ordering::Relaxed) {
-            tracing::info!(field = field.name, "requests carry this field; it has no effect here");
-        }
-    }
-    for field in unsupported {
-        match fields.shift_remove(field.name) {
-            Some(value) if !(field.neutral)(&value) => {
-                let name = field.name;
-                return Err(Error::unsupported(name, format!("`{name}` is not supported; leave it out")));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
 
 // === impl StrictJson ===
 

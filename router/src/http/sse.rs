@@ -102,13 +102,15 @@ pub async fn respond_with(
 // === impl EventStream ===
 
 impl<F: Frames> EventStream<F> {
-    /// Ready with the first event that is more than `Start`.
+    /// Ready with the first token or end. The prompt's tokens are not yet an answer: what fails after them still has a
+    /// status of its own.
     fn poll_begin(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         for index in 0..self.sequences.len() {
             while let Some(Poll::Ready(event)) = self.poll_sequence(index, context) {
                 match event {
                     Event::Error(error) => return Poll::Ready(Err(error)),
                     Event::Start { .. } => {}
+                    event @ Event::Prompt(_) => self.take(index, event),
                     event => {
                         self.take(index, event);
                         return Poll::Ready(Ok(()));

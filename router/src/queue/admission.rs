@@ -120,6 +120,14 @@ impl Admission {
         self.counted(self.prompts.spans(text, add_special_tokens).await)
     }
 
+    /// The text of token ids; special tokens show their name.
+    ///
+    /// # Errors
+    /// `Invalid`, naming `field`, for ids beyond the vocabulary.
+    pub async fn decode(&self, tokens: Vec<u32>, field: &'static str) -> Result<String, Error> {
+        self.counted(self.prompts.decode(tokens, field).await)
+    }
+
     async fn admit(&self, places: Places, requests: Vec<Request>) -> Result<Vec<Generation>, Error> {
         let Places { permits, received } = places;
         if permits.len() != requests.len() {

@@ -58,6 +58,7 @@ impl Prompts {
             // The template writes the special tokens itself.
             Input::Chat(chat) => (self.render(chat).await?, false),
         };
+        let add_special_tokens = request.add_special_tokens.unwrap_or(add_special_tokens);
         let field = request.spelling.input;
         if request.truncate.is_none() {
             self.check_bytes(&text, field, max_input_tokens)?;
@@ -92,6 +93,17 @@ impl Prompts {
     pub async fn spans(&self, text: String, add_special_tokens: bool) -> Result<Vec<TokenSpan>, Error> {
         let spans = self.encoder.encode_spans(text, add_special_tokens).await;
         spans.map_err(|error| Error::invalid("inputs", error.to_string()))
+    }
+
+    /// The text of token ids; special tokens show their name.
+    ///
+    /// # Errors
+    /// `Invalid`, naming `field`, for ids beyond the vocabulary.
+    pub async fn decode(&self, tokens: Vec<u32>, field: &'static str) -> Result<String, Error> {
+        let Prompt { tokens, .. } = self.checked_ids(tokens, field)?;
+        let encoder = self.encoder.clone();
+        let text = tokio::task::spawn_blocking(move || encoder.tokenizer().decode(&tokens)).await;
+        text.map_err(|error| Error::Internal(error.to_string().into()))
     }
 
     /// Refuses a text that cannot fit whatever its tokens are, before the work of finding them.

@@ -43,10 +43,11 @@ pub fn parameters(request: &Request, limits: &Limits, engine: &EngineLimits) -> 
         return Err(Error::invalid(name, format!("`{name}` cannot be empty")));
     }
     match request.truncate {
-        Some(given) if given == 0 || given > engine.max_input_tokens => Err(Error::invalid(
-            "truncate",
-            format!("`truncate` must be strictly positive and less than {}. Given: {given}", engine.max_input_tokens),
-        )),
+        Some(given) if given == 0 || given > engine.max_input_tokens => {
+            let (name, most) = (spelling.truncate, engine.max_input_tokens);
+            let message = format!("`{name}` must be strictly positive and less than {most}. Given: {given}");
+            Err(Error::invalid(name, message))
+        }
         _ => Ok(()),
     }
 }

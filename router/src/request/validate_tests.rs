@@ -8,6 +8,7 @@ static SPELLING: Spelling = Spelling {
     max_new_tokens: "max_tokens",
     top_n_tokens: "logprobs",
     prompt_logprobs: "prompt_logprobs",
+    truncate: "truncate",
 };
 
 const VOCABULARY: usize = 100;
@@ -24,6 +25,7 @@ fn request() -> Request {
     Request {
         id: "test".into(),
         input: Input::Text("a".into()),
+        add_special_tokens: None,
         truncate: None,
         max_new_tokens: Some(10),
         stop: Vec::new(),

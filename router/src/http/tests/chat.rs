@@ -3,6 +3,9 @@
 use serde_json::{Value, json};
 
 use super::harness::{Harness, Reply, Script, Settings, harness, scripted};
+use crate::http::extract::RequestBody;
+use crate::http::middleware::id::RequestId;
+use crate::http::routes::openai::chat::types::ChatRequest;
 use crate::model::SamplingDefaults;
 
 async fn chat(harness: &Harness, fields: Value) -> Reply {
@@ -131,14 +134,12 @@ async fn sampling_defaults_are_the_models_own() {
         let mut own = fields.clone();
         own["messages"] = json!([{"role": "user", "content": "hi"}]);
         let body = serde_json::from_value(own).unwrap();
-        let call =
-            <super::super::routes::openai::chat::types::ChatRequest as super::super::extract::RequestBody>::read(body);
-        let call = call.unwrap();
+        let call: ChatRequest = RequestBody::read(body).unwrap();
         let requests = call.common.requests(
-            &super::super::middleware::id::RequestId("x".into()),
+            &RequestId("x".into()),
             vec![crate::request::Input::Text("x".into())],
-            &call.own.extras().unwrap(),
-            &harness.serving.defaults,
+            &call.own.extras(1).unwrap(),
+            &harness.serving,
         );
         let temperature = requests.unwrap()[0].sampling.temperature;
         assert_eq!(temperature > 0.0, sampled, "{fields}: {temperature}");
@@ -154,6 +155,33 @@ async fn neutral_and_ignored_fields_pass() {
         "service_tier": "auto", "chat_template_kwargs": {"x": 1}, "logprobs": null,
     });
     chat(&scripted(Script::Words), fields).await;
+}
+
+#[tokio::test]
+async fn every_field_reaches_the_request() {
+    let body = json!({
+        "messages": [{"role": "user", "content": "hi"}], "n": 2, "max_completion_tokens": 9, "min_tokens": 2,
+        "stop": "x", "stop_token_ids": [4], "include_stop_str_in_output": true, "ignore_eos": true, "seed": 5,
+        "skip_special_tokens": false, "add_special_tokens": true, "truncate_prompt_tokens": -1, "logprobs": true,
+        "top_logprobs": 3, "prompt_logprobs": 1, "temperature": 0.5, "top_p": 0.9, "top_k": 7, "min_p": 0.1,
+        "typical_p": 0.8, "repetition_penalty": 1.5, "presence_penalty": 1, "frequency_penalty": -1,
+        "logit_bias": {"3": -100, "9": 0.5}, "watermark": true,
+    });
+    let harness = scripted(Script::Words);
+    let call: ChatRequest = RequestBody::read(serde_json::from_value(body).unwrap()).unwrap();
+    let requests = crate::http::routes::openai::chat::requests(call, &RequestId("x".into()), &harness.serving).unwrap();
+    let seeds: Vec<_> = requests.iter().map(|request| request.sampling.seed).collect();
+    assert_eq!(seeds, [Some(5), Some(6)]);
+    insta::assert_debug_snapshot!(requests[0]);
+}
+
+#[tokio::test]
+async fn prompt_logprobs_stand_beside_the_choices() {
+    let reply = chat(&scripted(Script::Words), json!({"prompt_logprobs": 0, "max_tokens": 1})).await.json();
+    let prompt = reply["prompt_logprobs"].as_array().unwrap();
+    assert_eq!(prompt.len(), 19);
+    assert_eq!(prompt[0], Value::Null);
+    assert!(prompt[1].as_object().unwrap().values().all(|candidate| candidate["logprob"] == -0.5));
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokio::sync::watch;
 use tower::ServiceExt;
 
+use super::corpus;
 use crate::chat::ChatTemplate;
 use crate::engine::{Engine, EngineLimits};
 use crate::error::Error;
@@ -43,6 +44,8 @@ pub enum Script {
     Fail(usize),
     /// Nothing, until the client goes away.
     Silence,
+    /// What `corpus` generates from this seed.
+    Corpus(u64),
 }
 
 /// A router with everything behind it.
@@ -101,10 +104,13 @@ pub fn harness(settings: Settings) -> Harness {
     let tokenizer = Tokenizer::load(folder.path()).unwrap();
     let template = ChatTemplate::load(folder.path(), None).unwrap().map(Arc::new);
     let (engine, mut entries) = Engine::channel(limits);
-    let script = settings.script;
+    let (script, vocabulary) = (settings.script, tokenizer.clone());
     tokio::spawn(async move {
         while let Some(entry) = entries.recv().await {
-            tokio::spawn(answer(entry, script));
+            match script {
+                Script::Corpus(seed) => tokio::spawn(corpus::play(entry, vocabulary.clone(), seed)),
+                _ => tokio::spawn(answer(entry, script)),
+            };
         }
     });
     let metrics = Arc::new(Metrics::new(&limits).unwrap());
@@ -169,7 +175,7 @@ async fn answer(entry: Entry, script: Script) {
     let words = match script {
         Script::Words => entry.max_new_tokens as usize,
         Script::End(words) | Script::Fail(words) => words,
-        Script::Silence => return entry.events.closed().await,
+        Script::Silence | Script::Corpus(_) => return entry.events.closed().await,
     };
     let mut stops = StopMatcher::new(&entry.stop);
     let mut generated_text = String::new();
@@ -212,7 +218,8 @@ fn token(entry: &Entry, index: usize, word: &str, delta: Arc<str>, last: bool) -
     TokenEvent { token: one(0), top_tokens: (0..entry.top_n_tokens).map(one).collect(), delta, last }
 }
 
-fn done(entry: &Entry, reason: FinishReason, count: usize, tail: String, generated_text: String) -> Box<Done> {
+/// The end of a sequence, with made-up times.
+pub fn done(entry: &Entry, reason: FinishReason, count: usize, tail: String, generated_text: String) -> Box<Done> {
     Box::new(Done {
         reason,
         prompt_tokens: entry.prompt.len(),

@@ -2,9 +2,11 @@
 
 mod chat;
 mod completions;
+mod corpus;
 mod generate;
-mod harness;
+pub(super) mod harness;
 mod platforms;
+mod properties;
 mod refusals;
 mod server;
 mod streams;

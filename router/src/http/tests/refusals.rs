@@ -74,10 +74,20 @@ async fn streams_are_refused_with_a_status_too() {
 async fn prompt_logprobs_need_the_flag() {
     let mut settings = Settings::default();
     settings.limits.enable_prefill_logprobs = false;
+    let harness = harness(settings);
     let body = json!({"inputs": "hi", "parameters": {"decoder_input_details": true}});
-    let reply = harness(settings).post("/generate", body).await;
+    let reply = harness.post("/generate", body).await;
     assert_eq!(reply.status, 422);
     assert!(reply.body.contains("--enable-prefill-logprobs"), "{}", reply.body);
+    for (fields, field) in
+        [(json!({"echo": true, "logprobs": 0}), "echo"), (json!({"prompt_logprobs": 0}), "prompt_logprobs")]
+    {
+        let mut body = fields.clone();
+        body["prompt"] = json!("hi");
+        let reply = harness.post("/v1/completions", body).await;
+        assert_eq!((reply.status.as_u16(), &reply.json()["error"]["param"]), (400, &json!(field)), "{}", reply.body);
+        assert!(reply.body.contains("--enable-prefill-logprobs"), "{}", reply.body);
+    }
 }
 
 #[tokio::test]
@@ -187,17 +197,48 @@ fn chat_fields() -> Vec<(Value, &'static str, &'static str)> {
         (json!({"n": 1000000}), "n", "must be <= 4 (`--max-client-batch-size`). Given: 1000000"),
         (json!({"logprobs": true, "top_logprobs": 21}), "top_logprobs", "must be >= 0 and <= 5"),
         (json!({"top_logprobs": 1}), "top_logprobs", "needs `logprobs`"),
+        (
+            json!({"truncate_prompt_tokens": 0}),
+            "truncate_prompt_tokens",
+            "strictly positive and less than 100. Given: 0",
+        ),
+        (json!({"truncate_prompt_tokens": 101}), "truncate_prompt_tokens", "less than 100. Given: 101"),
+        (json!({"truncate_prompt_tokens": -2}), "truncate_prompt_tokens", "-1 for 100"),
+        (
+            json!({"skip_special_tokens": false, "spaces_between_special_tokens": true}),
+            "spaces_between_special_tokens",
+            "no space",
+        ),
+        (json!({"seed": 1.5}), "seed", "invalid"),
+        (json!({"n": -1}), "n", "invalid"),
+        (json!({"n": true}), "n", "invalid"),
+        (json!({"logit_bias": {"a": 1}}), "logit_bias", "`a`"),
+        (json!({"logit_bias": {"01": 1}}), "logit_bias", "`01`"),
+        (json!({"logit_bias": {"1": "x"}}), "logit_bias", "must be a number"),
+        (json!({"logit_bias": [1]}), "logit_bias", "sequence"),
+        (json!({"stop_token_ids": [-1]}), "stop_token_ids[0]", "invalid"),
+        (json!({"stop_token_ids": 1}), "stop_token_ids", "expected a sequence"),
+        (json!({"min_tokens": -1}), "min_tokens", "invalid"),
+        (json!({"min_tokens": 3, "max_tokens": 2}), "min_tokens", "`max_tokens`"),
+        (json!({"min_p": 1.5}), "min_p", "must be >= 0.0 and <= 1.0"),
+        (json!({"logit_bias": {"1": 101}}), "logit_bias", "must be >= -100.0 and <= 100.0"),
+        (json!({"logit_bias": {"257": 1}}), "logit_bias", "257"),
+        (json!({"stop_token_ids": [257]}), "stop_token_ids", "257"),
+        (
+            json!({"messages": [{"role": "user", "content": [{"type": "text", "text": "x", "y": 1}]}]}),
+            "messages",
+            "`y`",
+        ),
+        (json!({"messages": [{"role": "user", "content": [{"type": "text"}]}]}), "messages", "without `text`"),
         (json!({"top_k": -2}), "top_k", "-1 for off"),
         (json!({"seed": -1}), "seed", "invalid"),
         (json!({"presence_penalty": 3}), "presence_penalty", "must be >= -2.0"),
         (json!({"stop": 5}), "stop", "a string or a list of strings"),
         (json!({"tools": [{}]}), "tools", "not supported"),
         (json!({"response_format": {"type": "json_object"}}), "response_format", "not supported"),
-        (json!({"logit_bias": {"1": 1}}), "logit_bias", "not supported"),
         (json!({"store": true}), "store", "not supported"),
         (json!({"modalities": ["audio"]}), "modalities", "not supported"),
         (json!({"nonsense": 1}), "nonsense", "unknown field"),
-        (json!({"stream_options": {"x": 1}}), "stream_options.x", "unknown field"),
         (json!({"messages": []}), "messages", "cannot be empty"),
         (json!({"messages": "hi"}), "messages", "expected a sequence"),
         (json!({"messages": null}), "messages", "missing field"),
@@ -247,8 +288,21 @@ async fn completion_refusals_name_the_field() {
         (json!({"prompt": ["a", 1]}), "prompt"),
         (json!({"prompt": ["a", "b", "c", "d", "e"]}), "prompt"),
         (json!({"prompt": "a", "suffix": "x"}), "suffix"),
-        (json!({"prompt": "a", "echo": true}), "echo"),
-        (json!({"prompt": "a", "best_of": 2}), "best_of"),
+        (json!({"prompt": "a", "echo": true, "truncate_prompt_tokens": 5}), "truncate_prompt_tokens"),
+        (json!({"prompt": [300], "echo": true}), "prompt"),
+        (json!({"prompt": "a", "max_tokens": 0}), "max_tokens"),
+        (json!({"prompt": "a", "best_of": 1, "n": 2}), "best_of"),
+        (json!({"prompt": "a", "best_of": 3}), "best_of"),
+        (json!({"prompt": "a", "best_of": 0}), "best_of"),
+        (json!({"prompt": "a", "best_of": 1000000}), "best_of"),
+        (json!({"prompt": "a", "best_of": 2, "temperature": 0}), "best_of"),
+        (json!({"prompt": "a", "best_of": 2, "stream": true}), "best_of"),
+        (json!({"prompt": "a", "n": 0}), "n"),
+        (json!({"prompt": "a", "prompt_logprobs": 6}), "prompt_logprobs"),
+        (json!({"prompt": "a", "stream_options": {}}), "stream_options"),
+        (json!({"prompt": "a", "stream": true, "stream_options": {"x": 1}}), "stream_options.x"),
+        (json!({"prompt": "a", "stream": true, "stream_options": {"continuous_usage_stats": true}}), "stream_options"),
+        (json!({"prompt": "a", "stream": true, "prompt_logprobs": 1}), "prompt_logprobs"),
         (json!({"prompt": "a", "logprobs": 6}), "logprobs"),
         (json!({"prompt": "a", "messages": []}), "messages"),
     ] {

@@ -39,6 +39,12 @@ async fn info_and_models() {
     info["sha"] = json!(null);
     insta::assert_snapshot!(info.to_string());
     insta::assert_snapshot!(harness.get("/v1/models").await.body);
+    let list = harness.get("/v1/models").await.json();
+    assert_eq!(harness.get("/v1/models/demo").await.json(), list["data"][0]);
+    for path in ["/v1/models/other", "/v1/models/owner/other", "/v1/models/owner%2Fother"] {
+        let reply = harness.get(path).await;
+        assert_eq!((reply.status.as_u16(), &reply.json()["error"]["code"]), (404, &json!("model_not_found")), "{path}");
+    }
 }
 
 #[tokio::test]
@@ -69,6 +75,35 @@ async fn tokens_of_a_text() {
 }
 
 #[tokio::test]
+async fn tokens_in_vllms_shapes() {
+    let harness = scripted(Script::Words);
+    let reply = harness.post("/tokenize", json!({"model": "x", "prompt": "ab<|end|>"})).await.json();
+    let ids = reply["tokens"].clone();
+    assert_eq!(reply, json!({"count": 3, "max_model_len": 120, "tokens": ids}));
+    assert_eq!(ids[2], 256);
+    let messages = json!([{"role": "user", "content": "hi"}]);
+    let chat = harness.post("/tokenize", json!({"messages": messages, "max_tokens": 5})).await.json();
+    let template = harness.post("/chat_tokenize", json!({"messages": messages})).await.json();
+    assert_eq!(chat["count"], template["tokenize_response"].as_array().unwrap().len());
+    let reply = harness.post("/detokenize", json!({"model": "x", "tokens": ids})).await;
+    assert_eq!(reply.json(), json!({"prompt": "ab<|end|>"}));
+    assert_eq!(harness.post("/detokenize", json!({"tokens": []})).await.json(), json!({"prompt": ""}));
+    for (path, body, part) in [
+        ("/tokenize", json!({"prompt": ["a"]}), "`prompt`"),
+        ("/tokenize", json!({"prompt": "a", "inputs": "a"}), "`inputs`"),
+        ("/tokenize", json!({"prompt": "a", "return_token_strs": true}), "`return_token_strs`"),
+        ("/tokenize", json!({"messages": []}), "`messages`"),
+        ("/detokenize", json!({"tokens": [257]}), "`tokens` token ids must be < 257. Given: 257"),
+        ("/detokenize", json!({"tokens": [-1]}), "`tokens[0]`"),
+        ("/detokenize", json!({}), "`tokens`"),
+    ] {
+        let reply = harness.post(path, body.clone()).await;
+        assert_eq!(reply.status, 422, "{body}");
+        assert!(reply.json()["error"].as_str().unwrap().contains(part), "{body}: {}", reply.body);
+    }
+}
+
+#[tokio::test]
 async fn documents() {
     let harness = scripted(Script::Words);
     let reply = harness.get("/docs").await;
@@ -96,7 +131,10 @@ async fn the_key_protects_every_route_that_works() {
         harness.send(request.body(Body::from(body)).unwrap())
     };
     let platforms = ["/invocations", "/vertex", "/v2/models/m/versions/1/infer"];
-    for path in ["/", "/generate", "/generate_stream", "/tokenize", "/chat_tokenize"].into_iter().chain(platforms) {
+    for path in ["/", "/generate", "/generate_stream", "/tokenize", "/chat_tokenize", "/detokenize"]
+        .into_iter()
+        .chain(platforms)
+    {
         let reply = with(path, None).await;
         assert_eq!((reply.status.as_u16(), reply.body.as_str()), (401, ""), "{path}");
     }
@@ -135,6 +173,9 @@ async fn methods_paths_and_preflights() {
     let reply = harness.send(Request::delete("/info").body(Body::empty()).unwrap()).await;
     assert_eq!((reply.status.as_u16(), reply.header("allow"), reply.body.as_str()), (405, "GET,HEAD", ""));
     assert_eq!(harness.get("/generate").await.header("allow"), "POST");
+    let reply = harness.get("/v1/completions").await;
+    assert_eq!((reply.status.as_u16(), reply.header("allow")), (405, "POST"));
+    assert_eq!(reply.json()["error"]["type"], "invalid_request_error");
     let reply = harness.get("/nothing").await;
     assert_eq!((reply.status.as_u16(), reply.body.as_str()), (404, ""));
     assert_eq!(harness.get("/v1/nothing").await.json()["error"]["type"], "invalid_request_error");

@@ -17,6 +17,7 @@ static SPELLING: Spelling = Spelling {
     max_new_tokens: "max_new_tokens",
     top_n_tokens: "top_n_tokens",
     prompt_logprobs: "decoder_input_details",
+    truncate: "truncate",
 };
 
 /// What of the answer the client wants to see.
@@ -82,6 +83,7 @@ impl GenerateRequest {
             id: id.0.clone(),
             input: Input::Text(self.inputs),
             truncate: parameters.truncate,
+            add_special_tokens: None,
             max_new_tokens: parameters.max_new_tokens,
             stop: parameters.stop,
             stop_token_ids: Vec::new(),

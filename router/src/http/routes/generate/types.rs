@@ -5,12 +5,15 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::error::Error;
-use crate::http::extract::{self, Object, RequestBody, Unsupported};
+use crate::http::extract::{self, Object, RequestBody};
 use crate::http::problem::Problem;
+use crate::http::screen::{LEAVE_OUT, Neutral, Unsupported};
 
 /// Parameters whose features do not exist yet.
-static UNSUPPORTED: [Unsupported; 2] =
-    [Unsupported { name: "grammar", neutral: |_| false }, Unsupported { name: "adapter_id", neutral: |_| false }];
+pub static UNSUPPORTED: [Unsupported; 2] = [
+    Unsupported { name: "grammar", neutral: Neutral::Null, hint: LEAVE_OUT },
+    Unsupported { name: "adapter_id", neutral: Neutral::Null, hint: LEAVE_OUT },
+];
 
 /// The body of `/generate`, `/generate_stream`, `/tokenize` and `POST /`.
 #[derive(Debug, Deserialize, ToSchema)]

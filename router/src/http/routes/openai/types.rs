@@ -102,17 +102,32 @@ impl Head {
     }
 }
 
+// === impl Model ===
+
+impl Model {
+    /// The card of a model of this name.
+    pub fn named(name: &str) -> Self {
+        Self { id: name.to_owned(), object: "model", created: 0, owned_by: name.to_owned() }
+    }
+}
+
 // === impl Usage ===
 
 impl Usage {
-    /// Adds a finished choice. Choices of one prompt are numbered in a row, `n` of them.
-    pub fn add(&mut self, choice: usize, n: usize, done: &Done) {
-        if choice.is_multiple_of(n) {
+    /// Adds a finished sequence that shows so many tokens. Each prompt counts once, with its first sequence.
+    pub fn add(&mut self, first: bool, done: &Done, tokens: usize) {
+        if first {
             self.prompt_tokens += done.prompt_tokens;
             self.prompt_tokens_details.cached_tokens += done.cached_tokens;
         }
-        self.completion_tokens += done.generated_tokens;
+        self.completion_tokens += tokens;
         self.total_tokens = self.prompt_tokens + self.completion_tokens;
+    }
+
+    /// What one choice has cost so far.
+    pub fn so_far(prompt_tokens: usize, completion_tokens: usize) -> Self {
+        let total_tokens = prompt_tokens + completion_tokens;
+        Self { prompt_tokens, completion_tokens, total_tokens, ..Self::default() }
     }
 }
 

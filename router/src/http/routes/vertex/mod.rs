@@ -72,13 +72,17 @@ impl Instance {
                 (requests, Some(shape.prefix))
             }
             Self::Chat(body) => {
-                if body.common.stream {
+                if body.common.answer.stream {
                     return Err(Error::unsupported("stream", "`stream`: the answer holds whole texts only"));
                 }
                 if body.own.logprobs {
                     return Err(Error::unsupported("logprobs", "`logprobs`: the answer holds texts only"));
                 }
-                body.common.sequences(1, serving)?;
+                if body.common.answer.prompt_logprobs.is_some() {
+                    let message = "`prompt_logprobs`: the answer holds texts only";
+                    return Err(Error::unsupported("prompt_logprobs", message));
+                }
+                body.common.sequences(1, body.common.choices(), serving.admission.limits())?;
                 (openai::chat::requests(*body, id, serving)?, None)
             }
         };

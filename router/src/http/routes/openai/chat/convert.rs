@@ -2,7 +2,8 @@
 
 use super::super::fields::Extras;
 use super::super::shown::shown;
-use super::super::types::{Head, Usage, finish_reason};
+use super::super::types::{Head, Usage};
+use super::super::view::{Ending, TokenView, shown_logprob};
 use super::messages;
 use super::types::{
     AnswerMessage, ChatChoice, ChatCompletion, ChatFields, ChatLogprobs, ChatRequest, TokenLogprob, TokenLogprobs,
@@ -18,6 +19,7 @@ static SPELLING: Spelling = Spelling {
     max_new_tokens: "max_tokens",
     top_n_tokens: "top_logprobs",
     prompt_logprobs: "prompt_logprobs",
+    truncate: "truncate_prompt_tokens",
 };
 
 /// Who answers.
@@ -32,6 +34,17 @@ impl ChatRequest {
     /// `Invalid` or `Unsupported`, naming the message or the field.
     pub fn into_chat(self) -> Result<ChatInput, Error> {
         self.own.into_chat()
+    }
+
+    /// What of the tokens the client wants to see.
+    pub fn view(&self) -> TokenView {
+        let answer = &self.common.answer;
+        TokenView {
+            logprobs: self.own.logprobs,
+            as_ids: answer.return_tokens_as_token_ids,
+            special: !answer.skips_special_tokens(),
+            prompt_logprobs: answer.prompt_logprobs,
+        }
     }
 }
 
@@ -60,44 +73,59 @@ impl ChatFields {
         })
     }
 
-    /// What chat asks of each sequence.
+    /// What chat asks of each of `n` sequences.
     ///
     /// # Errors
     /// `Invalid` for candidates without logprobs.
-    pub fn extras(&self) -> Result<Extras, Error> {
-        if self.top_logprobs.is_some() && !self.logprobs {
+    pub fn extras(&self, n: usize) -> Result<Extras, Error> {
+        if self.top_logprobs.is_some_and(|candidates| candidates > 0) && !self.logprobs {
             return Err(Error::invalid("top_logprobs", "`top_logprobs` needs `logprobs` to be true"));
         }
-        Ok(Extras { top_n_tokens: self.top_logprobs.unwrap_or(0), spelling: &SPELLING })
+        Ok(Extras {
+            top_n_tokens: self.top_logprobs.unwrap_or(0),
+            width: n,
+            max_new_tokens: None,
+            prompt_logprobs: None,
+            spelling: &SPELLING,
+        })
     }
 }
 
 /// The whole answer.
-pub fn completion<'a>(head: &'a Head, sequences: &'a [Collected], logprobs: bool) -> ChatCompletion<'a> {
+pub fn completion<'a>(head: &'a Head, sequences: &'a [Collected], view: &TokenView) -> ChatCompletion<'a> {
     let mut usage = Usage::default();
     for (index, sequence) in sequences.iter().enumerate() {
-        usage.add(index, sequences.len(), &sequence.done);
+        usage.add(index == 0, &sequence.done, sequence.done.generated_tokens);
     }
-    let choice = |(index, sequence): (usize, &'a Collected)| ChatChoice {
-        index,
-        message: AnswerMessage { role: ASSISTANT, content: &sequence.text },
-        logprobs: logprobs.then(|| chat_logprobs(shown(&sequence.tokens, &sequence.text))),
-        finish_reason: finish_reason(&sequence.done.reason),
+    let choice = |(index, sequence): (usize, &'a Collected)| {
+        let tokens = || shown(&sequence.tokens, &sequence.text, view.special);
+        let ending = Ending::of(&sequence.done);
+        ChatChoice {
+            index,
+            message: AnswerMessage { role: ASSISTANT, content: &sequence.text },
+            logprobs: view.logprobs.then(|| chat_logprobs(tokens(), view)),
+            finish_reason: ending.reason,
+            stop_reason: ending.stop,
+        }
     };
-    ChatCompletion { head, choices: sequences.iter().enumerate().map(choice).collect(), usage }
+    ChatCompletion {
+        head,
+        choices: sequences.iter().enumerate().map(choice).collect(),
+        usage,
+        prompt_logprobs: sequences.first().and_then(|sequence| view.prompt(&sequence.prompt)),
+    }
 }
 
 /// The logprobs of tokens.
-pub fn chat_logprobs<'a>(tokens: impl Iterator<Item = &'a TokenEvent>) -> ChatLogprobs<'a> {
+pub fn chat_logprobs<'a>(tokens: impl Iterator<Item = &'a TokenEvent>, view: &TokenView) -> ChatLogprobs<'a> {
     let content = tokens.map(|token| TokenLogprobs {
-        token: TokenLogprob::from(&token.token),
-        top_logprobs: token.top_tokens.iter().map(TokenLogprob::from).collect(),
+        token: token_logprob(&token.token, view),
+        top_logprobs: token.top_tokens.iter().map(|candidate| token_logprob(candidate, view)).collect(),
     });
     ChatLogprobs { content: content.collect() }
 }
 
-impl<'a> From<&'a Token> for TokenLogprob<'a> {
-    fn from(token: &'a Token) -> Self {
-        Self { token: &token.text, logprob: token.logprob, bytes: token.text.as_bytes() }
-    }
+fn token_logprob<'a>(token: &'a Token, view: &TokenView) -> TokenLogprob<'a> {
+    let logprob = shown_logprob(token.logprob);
+    TokenLogprob { token: view.name(token.id, &token.text), logprob, bytes: token.text.as_bytes() }
 }

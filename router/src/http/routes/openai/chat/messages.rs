@@ -30,6 +30,8 @@ pub struct Message {
     pub tool_calls: Option<Vec<Map<String, Value>>>,
     /// The call that a `tool` message answers.
     pub tool_call_id: Option<String>,
+    /// What the assistant thought before it spoke, for templates that show it.
+    pub reasoning_content: Option<String>,
 }
 
 /// The content of a message.
@@ -51,6 +53,10 @@ pub struct Part {
     pub r#type: String,
     /// The text.
     pub text: Option<String>,
+    /// Whatever else the part holds.
+    #[serde(flatten)]
+    #[schema(ignore)]
+    pub rest: Map<String, Value>,
 }
 
 /// The messages for the template, in order.
@@ -95,8 +101,11 @@ impl Message {
             message
                 .insert("tool_calls".into(), calls.into_iter().map(Value::Object).map(with_parsed_arguments).collect());
         }
-        if let Some(id) = self.tool_call_id {
-            message.insert("tool_call_id".into(), id.into());
+        let texts = [("tool_call_id", self.tool_call_id), ("reasoning_content", self.reasoning_content)];
+        for (name, text) in texts {
+            if let Some(text) = text {
+                message.insert(name.into(), text.into());
+            }
         }
         Ok(message)
     }
@@ -120,6 +129,11 @@ impl Part {
         if self.r#type != "text" {
             let message = format!("`messages[{index}].content` holds a part of type `{}`; only `text` is", self.r#type);
             return Err(Error::unsupported("messages", format!("{message} supported")));
+        }
+        // Where a cached prompt may be cut; nothing is cached from one request to the next.
+        if let Some(name) = self.rest.keys().find(|name| *name != "cache_control") {
+            let message = format!("`messages[{index}].content` holds a text part with the unknown field `{name}`");
+            return Err(Error::invalid("messages", message));
         }
         self.text.ok_or_else(|| {
             Error::invalid("messages", format!("`messages[{index}].content` holds a text part without `text`"))

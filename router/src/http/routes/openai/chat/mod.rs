@@ -9,9 +9,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 
+pub use self::messages::Message;
 use self::stream::ChatChunks;
 use self::types::{ChatCompletion, ChatRequest};
-use super::chunks::ChunkFrames;
+use super::chunks::{ChunkFrames, ChunkPlan};
 use super::types::Head;
 use crate::error::Error;
 use crate::http::extract::StrictJson;
@@ -39,24 +40,26 @@ pub async fn chat_completions(
     StrictJson(body): StrictJson<ChatRequest>,
 ) -> Result<Response, Problem> {
     let admission = &serving.admission;
-    let sequences = body.common.sequences(1, &serving)?;
-    let places = admission.enter(sequences)?;
-    let (stream, include_usage, logprobs) = (body.common.stream, body.common.include_usage(), body.own.logprobs);
-    let asked_model = body.common.model.clone();
+    let n = body.common.choices();
+    let places = admission.enter(body.common.sequences(1, n, admission.limits())?)?;
+    let view = body.view();
+    let (stream, usage) = (body.common.answer.stream, body.common.answer.usage_reports());
+    let asked_model = body.common.answer.model.clone();
     let requests = admission.counted(requests(body, &id, &serving))?;
     let generations = admission.submit_all(places, requests).await?;
     let served_model = &serving.model.id;
     if stream {
         let characters = generations.first().map_or(0, |generation| generation.prompt_characters);
         let head = Head::new("chat.completion.chunk", ID_PREFIX, asked_model, served_model);
-        let frames = ChunkFrames::new(ChatChunks { logprobs }, head, 1, sequences, include_usage);
-        let response = sse::respond(generations, frames).await?;
+        let prompt_tokens = generations.iter().map(|generation| generation.prompt_tokens).collect();
+        let plan = ChunkPlan { head, view: view.clone(), usage, prompt_tokens, n, prompt_alone: false };
+        let response = sse::respond(generations, ChunkFrames::new(ChatChunks { view }, plan)).await?;
         return Ok((headers::streamed(&server.config, characters), response).into_response());
     }
     let collected = collect::all(generations).await?;
     let head = Head::new("chat.completion", ID_PREFIX, asked_model, served_model);
     let headers = headers::whole(&server.config, &collected.iter().collect::<Vec<_>>());
-    Ok((headers, Json(convert::completion(&head, &collected, logprobs))).into_response())
+    Ok((headers, Json(convert::completion(&head, &collected, &view))).into_response())
 }
 
 /// The requests of a chat, one for each of `n`.
@@ -64,7 +67,7 @@ pub async fn chat_completions(
 /// # Errors
 /// `Invalid` or `Unsupported`, naming the field.
 pub fn requests(body: ChatRequest, id: &RequestId, serving: &Serving) -> Result<Vec<Request>, Error> {
-    let extras = body.own.extras()?;
+    let extras = body.own.extras(body.common.choices())?;
     let input = Input::Chat(body.own.into_chat()?);
-    body.common.requests(id, vec![input], &extras, &serving.defaults)
+    body.common.requests(id, vec![input], &extras, serving)
 }

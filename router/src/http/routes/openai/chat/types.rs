@@ -1,5 +1,7 @@
 //! The wire types of `/v1/chat/completions`.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -7,9 +9,11 @@ use utoipa::ToSchema;
 use super::super::fields::{Call, RouteFields};
 use super::super::types::{Head, Usage};
 use super::super::unsupported;
+use super::super::view::StopReason;
 use super::messages::Message;
 use crate::error::Error;
 use crate::http::extract::{self, Object};
+use crate::http::screen::Unsupported;
 
 /// The body of `/v1/chat/completions` and `/chat_tokenize`.
 pub type ChatRequest = Call<ChatFields>;
@@ -24,7 +28,7 @@ pub struct ChatFields {
     /// Report the logprob of each token.
     #[serde(default)]
     pub logprobs: bool,
-    /// Report so many best candidates beside each token; needs `logprobs`.
+    /// Report so many best candidates beside each token; up to `--max-top-n-tokens`, needs `logprobs`.
     pub top_logprobs: Option<u32>,
     /// Open an assistant turn at the end (an extension; on unless the final message is continued).
     pub add_generation_prompt: Option<bool>,
@@ -46,6 +50,10 @@ pub struct ChatCompletion<'a> {
     pub choices: Vec<ChatChoice<'a>>,
     /// What it cost.
     pub usage: Usage,
+    /// The prompt's tokens, when asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Option<Object>>>)]
+    pub prompt_logprobs: Option<Vec<Option<Map<String, Value>>>>,
 }
 
 /// One answer of several.
@@ -59,6 +67,9 @@ pub struct ChatChoice<'a> {
     pub logprobs: Option<ChatLogprobs<'a>>,
     /// `stop` or `length`.
     pub finish_reason: &'static str,
+    /// The stop string or stop token that ended it, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<StopReason<'a>>,
 }
 
 /// The assistant's message.
@@ -91,7 +102,8 @@ pub struct TokenLogprobs<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TokenLogprob<'a> {
     /// What it adds to the text.
-    pub token: &'a str,
+    #[schema(value_type = String)]
+    pub token: Cow<'a, str>,
     /// Natural log of its probability.
     pub logprob: f32,
     /// The text in UTF-8.
@@ -109,6 +121,9 @@ pub struct ChunkChoice<'a> {
     pub logprobs: Option<ChatLogprobs<'a>>,
     /// In the last chunk of the choice.
     pub finish_reason: Option<&'static str>,
+    /// The stop string or stop token that ended it, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<StopReason<'a>>,
 }
 
 /// What is new in a message.
@@ -126,6 +141,7 @@ pub struct Delta<'a> {
 
 impl RouteFields for ChatFields {
     const SCHEMA: &'static str = "ChatRequest";
+    const UNSUPPORTED: &'static [Unsupported] = &unsupported::CHAT;
 
     fn screen(fields: &mut Map<String, Value>) -> Result<(), Error> {
         let messages = fields.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten();
