@@ -38,7 +38,7 @@ def identity(version: int, sources: Iterable[Path]) -> str:
 
 
 def make_once(folder: Path, source: Path, what: str, write: Callable[[Path], None]) -> Path:
-    """`folder`, filled by `write` unless it is complete already. `what` names the contents, as in "the converted model".
+    """`folder`, filled by `write` unless it is complete already; `what` names the contents ("the converted model").
 
     `write` gets an empty folder beside its final place. What it raises goes through.
 

@@ -1,7 +1,9 @@
 """Small vocabularies of each format, made by the libraries that own the formats; and the texts to compare them on."""
 
+# ruff: noqa: RUF001
 import base64
 import io
+import itertools
 import json
 import random
 from functools import cache
@@ -70,10 +72,15 @@ def train(**options: Any) -> bytes:
     model = io.BytesIO()
     # The trainer wants lists, the cache tuples.
     options = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
-    defaults = {"model_type": "bpe", "vocab_size": 500, "character_coverage": 1.0, "hard_vocab_limit": False, "minloglevel": 2}
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(PIECES * 10), model_writer=model, **{**defaults, **options}
-    )
+    options = {
+        "model_type": "bpe",
+        "vocab_size": 500,
+        "character_coverage": 1.0,
+        "hard_vocab_limit": False,
+        "minloglevel": 2,
+        **options,
+    }
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(PIECES * 10), model_writer=model, **options)
     return model.getvalue()
 
 
@@ -85,7 +92,7 @@ def byte_ranks(count: int = 420) -> dict[bytes, int]:
     while len(ranks) < count:
         counts: dict[tuple[bytes, bytes], int] = {}
         for word in splits:
-            for pair in zip(word, word[1:], strict=False):
+            for pair in itertools.pairwise(word):
                 counts[pair] = counts.get(pair, 0) + 1
         pair = max(counts, key=lambda pair: (counts[pair], pair))
         ranks[pair[0] + pair[1]] = len(ranks)
@@ -118,7 +125,12 @@ def tekken_file(ranks: dict[bytes, int], pattern: str, **changes: Any) -> dict[s
         "default_num_special_tokens": 10,
         "version": "v7",
     }
-    return {"config": {**config, **changes.pop("config", {})}, "vocab": vocabulary, "special_tokens": specials, **changes}
+    return {
+        "config": {**config, **changes.pop("config", {})},
+        "vocab": vocabulary,
+        "special_tokens": specials,
+        **changes,
+    }
 
 
 def write(folder: Path, name: str, contents: bytes | dict[str, Any], **files: Any) -> Path:

@@ -100,7 +100,11 @@ def test_tekken_files_that_are_refused(tmp_path: Path, change: dict, reason: str
 @pytest.mark.parametrize(
     ("contents", "model_type", "reason"),
     [
-        (tiktoken_file(RANKS), "odd", "how the model type odd splits text is not known (known: qwen.tiktoken, model type"),
+        (
+            tiktoken_file(RANKS),
+            "odd",
+            "how the model type odd splits text is not known (known:",
+        ),
         (tiktoken_file(RANKS)[:-5] + b"\n", "llama", "is damaged at line 420"),
         (tiktoken_file(RANKS) + b"?? 9999\n", "llama", "is damaged at line 421"),
         (base64.b64encode(b"a") + b" 0\n", "llama", "the byte 0 is not"),

@@ -21,9 +21,12 @@ MODELS = {
     "no_prefix": AS_IT_IS | {"byte_fallback": True, "add_dummy_prefix": False},
     "one_space": {"normalization_rule_name": "identity", "byte_fallback": True},
     "symbols": AS_IT_IS | {"byte_fallback": True, "user_defined_symbols": SYMBOLS},
-    "symbols_no_prefix": AS_IT_IS
-    | {"byte_fallback": True, "user_defined_symbols": SYMBOLS, "add_dummy_prefix": False},
-    "symbols_one_space": {"normalization_rule_name": "identity", "byte_fallback": True, "user_defined_symbols": SYMBOLS},
+    "symbols_no_prefix": AS_IT_IS | {"byte_fallback": True, "user_defined_symbols": SYMBOLS, "add_dummy_prefix": False},
+    "symbols_one_space": {
+        "normalization_rule_name": "identity",
+        "byte_fallback": True,
+        "user_defined_symbols": SYMBOLS,
+    },
     "controls": AS_IT_IS | {"byte_fallback": True, "control_symbols": ("<|a|>", "<|b|>"), "pad_id": 3},
     "other_roles": AS_IT_IS | {"unk_id": 3, "bos_id": 0, "eos_id": 1, "pad_id": 2, "unk_piece": "<?>"},
 }

@@ -44,7 +44,9 @@ def tiktoken_vocabulary(path: Path, data: bytes, published: Published, settings:
             token, rank = line.split()
             ranks[base64.b64decode(token, validate=True)] = int(rank)
         except (ValueError, binascii.Error):
-            raise Refusal(f"{path} is damaged at line {number}: a token and its rank are expected", FETCH_AGAIN) from None
+            raise Refusal(
+                f"{path} is damaged at line {number}: a token and its rank are expected", FETCH_AGAIN
+            ) from None
     first = max(ranks.values(), default=-1) + 1
     specials = {first + place: content for place, content in enumerate(published.specials)}
     # The model's own names win, and leave no other name for their ids.

@@ -1,7 +1,7 @@
 """Reads a SentencePiece model (`tokenizer.model`): its pieces and the settings that encoding depends on.
 
-The file is one Protocol Buffers message; the few fields that matter are read here, so that no further package is needed.
-Knows nothing of `tokenizer.json`.
+The file is one Protocol Buffers message; the few fields that matter are read here, so that no package is needed. Knows
+nothing of `tokenizer.json`.
 """
 
 import struct

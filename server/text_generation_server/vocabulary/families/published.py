@@ -1,4 +1,4 @@
-"""What publishers say about their vocabularies outside of the files: how text is split, and the names of special tokens.
+"""What publishers say about their vocabularies outside of the files: how text is split, how special tokens are called.
 
 Data only. A file that nothing here fits is refused: another split gives other token ids, silently.
 """
