@@ -23,6 +23,8 @@ pub struct RouterConfig {
     pub shard_sockets: Vec<PathBuf>,
     /// A `tokenizer_config.json` (chat template) that replaces the model's own.
     pub tokenizer_config_path: Option<PathBuf>,
+    /// The text of a chat template, or the path of a file with one, that replaces the model's own.
+    pub chat_template: Option<String>,
     /// Every limit on what clients may ask for.
     pub limits: Limits,
     /// Bearer key that protects the generating routes.
@@ -37,6 +39,12 @@ pub struct RouterConfig {
     pub control_channel: bool,
     /// How to log.
     pub log: LogConfig,
+}
+
+/// Whether a value of `--chat-template` is a template itself, and not the path of a file: no sensible path has these.
+#[must_use]
+pub fn is_template_text(given: &str) -> bool {
+    given.contains("{{") || given.contains("{%")
 }
 
 /// Every limit on what clients may ask for. `None` = found from the shard's capacity.

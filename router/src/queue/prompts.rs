@@ -72,7 +72,7 @@ impl Prompts {
     /// `Template` when the model has no template, or when it refuses the conversation.
     pub async fn render(&self, chat: ChatInput) -> Result<String, Error> {
         let Some(template) = self.template.clone() else {
-            return Err(Error::Template("the model has no chat template; use `/generate` or `/v1/completions`".into()));
+            return Err(Error::Template("the model has no chat template; use `/generate` or `/v1/completions`, or give the server one with `--chat-template`".into()));
         };
         let rendered = tokio::task::spawn_blocking(move || template.render(&chat)).await;
         rendered
