@@ -13,6 +13,8 @@ export OMP_WAIT_POLICY ?= passive
 
 VENV := .venv
 TEST_VENV := .venv-test
+# Frameworks that pin older packages than the tests use; only examples run there.
+CLIENTS_VENV := .venv-clients
 ARGS ?=
 PYTEST_ARGS ?=
 # The feature with the fake shard, for tests and benchmarks.
@@ -53,6 +55,10 @@ $(TEST_VENV)/packages.stamp: requirements-test.lock scripts/venv.sh
 	sh scripts/pip.sh $(TEST_VENV) install --no-deps text-generation==0.7.0
 	touch $@
 
+$(CLIENTS_VENV)/packages.stamp: requirements-clients.lock scripts/venv.sh
+	PYTHON=$(PYTHON) sh scripts/venv.sh $(CLIENTS_VENV) requirements-clients.lock
+	touch $@
+
 # The package in place, with a native module of the dev profile.
 develop: $(TEST_VENV)/packages.stamp
 	VIRTUAL_ENV=$(abspath $(TEST_VENV)) PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
@@ -69,7 +75,7 @@ test-python: develop binaries
 	TEXT_GENERATION_BINARIES=$(CARGO_TARGET_DIR)/debug \
 		$(TEST_VENV)/bin/pytest server/tests -m "not gpu and not slow" $(PYTEST_ARGS)
 
-test-integration: develop binaries
+test-integration: develop binaries $(CLIENTS_VENV)/packages.stamp
 	TEXT_GENERATION_BINARIES=$(CARGO_TARGET_DIR)/debug \
 		$(TEST_VENV)/bin/pytest integration-tests -m "not gpu and not slow" $(PYTEST_ARGS)
 
@@ -104,6 +110,7 @@ COMPILE = $(TEST_VENV)/bin/uv pip compile --universal --python-version 3.10 --up
 requirements: $(TEST_VENV)/packages.stamp
 	$(COMPILE) -o requirements.lock requirements.in
 	$(COMPILE) -o requirements-test.lock requirements.in requirements-test.in
+	$(COMPILE) -o requirements-clients.lock requirements-clients.in
 
 # --- measure, package, clean ---
 
@@ -124,6 +131,6 @@ image:
 	docker build --tag text-generation-server .
 
 clean:
-	rm -rf $(VENV) $(TEST_VENV) dist $(CARGO_TARGET_DIR) $(CACHE)/wheel
+	rm -rf $(VENV) $(TEST_VENV) $(CLIENTS_VENV) dist $(CARGO_TARGET_DIR) $(CACHE)/wheel
 	find server integration-tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -f server/text_generation_server/_native*.so

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use text_generation_protocol::config::{Limits, LogConfig, Watermark};
+use text_generation_protocol::config::{Limits, LogConfig, Watermark, is_template_text};
 
 use crate::cli::groups::{
     Device, LimitArguments, ModelArguments, RopeScaling, ServerArguments, ShardArguments, spelling,
@@ -61,6 +61,8 @@ pub struct ModelSettings {
     pub cache_folder: PathBuf,
     /// Replaces the model's `tokenizer_config.json`.
     pub tokenizer_config_path: Option<PathBuf>,
+    /// Replaces the model's chat template: a text, or the path of a file.
+    pub chat_template: Option<String>,
     /// Hub token given under its old name only.
     pub token_from_old_name: Option<String>,
 }
@@ -212,6 +214,12 @@ fn model(given: ModelArguments, surroundings: &Surroundings) -> Result<ModelSett
         std::path::Path::is_file,
     )?;
     checks::existing(
+        "--chat-template",
+        given.chat_template.as_deref().filter(|given| !is_template_text(given)).map(std::path::Path::new),
+        "file",
+        std::path::Path::is_file,
+    )?;
+    checks::existing(
         "--weights-cache-override",
         given.weights_cache_override.as_deref(),
         "folder",
@@ -234,6 +242,7 @@ fn model(given: ModelArguments, surroundings: &Surroundings) -> Result<ModelSett
         weights_cache_override: given.weights_cache_override,
         cache_folder,
         tokenizer_config_path: given.tokenizer_config_path,
+        chat_template: given.chat_template,
         token_from_old_name,
     })
 }

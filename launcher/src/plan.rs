@@ -65,6 +65,7 @@ impl Plan {
             model_id: name.cloned().unwrap_or_else(|| DEMO_NAME.to_owned()),
             shard_sockets: (0..self.config.shards.count).map(|rank| self.socket(rank)).collect(),
             tokenizer_config_path: model.tokenizer_config_path.clone(),
+            chat_template: model.chat_template.clone(),
             limits: limits.clone(),
             api_key: server.api_key.clone(),
             cors_allow_origin: server.cors_allow_origin.clone(),

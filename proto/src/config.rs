@@ -23,6 +23,8 @@ pub struct RouterConfig {
     pub shard_sockets: Vec<PathBuf>,
     /// A `tokenizer_config.json` (chat template) that replaces the model's own.
     pub tokenizer_config_path: Option<PathBuf>,
+    /// The text of a chat template, or the path of a file with one, that replaces the model's own.
+    pub chat_template: Option<String>,
     /// Every limit on what clients may ask for.
     pub limits: Limits,
     /// Bearer key that protects the generating routes.
@@ -43,6 +45,12 @@ pub struct RouterConfig {
     pub watermark: Watermark,
     /// How to log.
     pub log: LogConfig,
+}
+
+/// Whether a value of `--chat-template` is a template itself, and not the path of a file: no sensible path has these.
+#[must_use]
+pub fn is_template_text(given: &str) -> bool {
+    given.contains("{{") || given.contains("{%")
 }
 
 /// How strong a watermark is.

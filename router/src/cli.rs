@@ -82,6 +82,9 @@ struct ServerFlags {
     /// A `tokenizer_config.json` whose chat template replaces the model's own
     #[arg(long, env)]
     tokenizer_config_path: Option<PathBuf>,
+    /// Chat template that replaces the model's own: a file, or the text of a template itself
+    #[arg(long, env)]
+    chat_template: Option<String>,
     /// Name of the model's revision, shown by `/info`
     #[arg(long, env)]
     revision: Option<String>,
@@ -198,6 +201,7 @@ impl ServerFlags {
             model: Some(model),
             shard_sockets: vec![self.master_shard_uds_path],
             tokenizer_config_path: self.tokenizer_config_path,
+            chat_template: self.chat_template,
             limits,
             api_key: self.api_key,
             cors_allow_origin: self.cors_allow_origin,

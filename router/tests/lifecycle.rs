@@ -45,6 +45,7 @@ impl Stand {
             model_id: "demo".into(),
             shard_sockets: vec![socket],
             tokenizer_config_path: None,
+            chat_template: None,
             limits: Limits::default(),
             api_key: None,
             cors_allow_origin: Vec::new(),

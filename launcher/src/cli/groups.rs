@@ -34,6 +34,9 @@ pub struct ModelArguments {
     /// A `tokenizer_config.json` whose chat template replaces the model's own
     #[arg(long, env)]
     pub tokenizer_config_path: Option<PathBuf>,
+    /// Chat template that replaces the model's own: a file, or the text of a template itself
+    #[arg(long, env)]
+    pub chat_template: Option<String>,
 }
 
 /// How the shards run the model.

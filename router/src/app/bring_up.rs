@@ -13,7 +13,7 @@ use tokio::task::JoinError;
 
 use super::AppError;
 use super::control::Control;
-use crate::chat::ChatTemplate;
+use crate::chat::{ChatTemplate, Replacement};
 use crate::drain::Cause;
 use crate::engine::{self, Engine, EngineLimits, EngineSetup, Geometry, SamplingRules};
 use crate::http::{ModelCard, Readiness, Serving};
@@ -79,7 +79,9 @@ async fn start(
 ) -> Result<(), AppError> {
     let waiting = |reason: String| wait_for(readiness, reason);
     waiting("loading the tokenizer".into());
-    let files = load(model, config.tokenizer_config_path.as_deref()).await?;
+    let replacement =
+        Replacement { tokenizer_config: config.tokenizer_config_path.clone(), template: config.chat_template.clone() };
+    let files = load(model, replacement).await?;
     let group = connect(config, waiting).await?;
     waiting("warming up the shards".into());
     let (limits, geometry) = warm_up(config, &files, &group).await?;
@@ -177,13 +179,12 @@ async fn watch_health(group: &ShardGroup, readiness: &watch::Sender<Readiness>, 
 }
 
 /// Reads the model's files, off the async workers.
-async fn load(model: &PreparedModel, tokenizer_config: Option<&Path>) -> Result<ModelFiles, AppError> {
+async fn load(model: &PreparedModel, replacement: Replacement) -> Result<ModelFiles, AppError> {
     let folder = model.folder.clone();
-    let tokenizer_config = tokenizer_config.map(Path::to_path_buf);
     let loaded = tokio::task::spawn_blocking(move || {
         let hint = format!("Check the model's files in `{}`, or fetch the model again.", folder.display());
         let tokenizer = Tokenizer::load(&folder).map_err(|error| AppError::new(error.to_string(), &*hint))?;
-        let template = ChatTemplate::load(&folder, tokenizer_config.as_deref())
+        let template = ChatTemplate::load(&folder, &replacement)
             .map_err(|error| AppError::new(format!("cannot use the chat template: {error}"), &*hint))?;
         let config = ModelConfig::load(&folder).map_err(|error| AppError::new(error.to_string(), &*hint))?;
         Ok(ModelFiles { tokenizer, template: template.map(Arc::new), config })

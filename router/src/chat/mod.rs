@@ -10,4 +10,5 @@ mod source;
 mod splits;
 mod template;
 
+pub use source::Replacement;
 pub use template::{ChatTemplate, TemplateError};

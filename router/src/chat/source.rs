@@ -1,8 +1,9 @@
 //! Where the chat templates of a model and the names of its special tokens are found. Reads files, compiles nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
+use text_generation_protocol::config::is_template_text;
 
 use super::TemplateError;
 use crate::model::{ModelConfigError, read_object, read_text};
@@ -13,6 +14,15 @@ pub(super) const DEFAULT: &str = "default";
 /// The tokens that every model may have; templates know them as variables.
 const SPECIAL_TOKENS: [&str; 7] =
     ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
+
+/// What is used instead of the model's own files, because it was given on purpose.
+#[derive(Debug, Clone, Default)]
+pub struct Replacement {
+    /// Replaces `tokenizer_config.json`: special tokens, and templates if it has any.
+    pub tokenizer_config: Option<PathBuf>,
+    /// Replaces every template: a text, or the path of a file (`.json` as `chat_template.json`, else a template).
+    pub template: Option<String>,
+}
 
 /// What the files of a model say about its templates.
 #[derive(Debug, Default)]
@@ -26,27 +36,55 @@ pub(super) struct Sources {
 // === impl Sources ===
 
 impl Sources {
-    /// Looks in this order, and stops at the first file with a template: `replacement` (it was given on purpose),
-    /// `chat_template.jinja`, `chat_template.json`, `tokenizer_config.json`. Templates of the folder
-    /// `additional_chat_templates` are added under their file names. Tokens come from `replacement` or
-    /// `tokenizer_config.json`; what is missing there, from `special_tokens_map.json`.
-    pub fn find(folder: &Path, replacement: Option<&Path>) -> Result<Self, TemplateError> {
-        let config_path = replacement.map_or_else(|| folder.join("tokenizer_config.json"), Path::to_path_buf);
-        let config = match (read_object(&config_path)?, replacement) {
-            (None, Some(path)) => return Err(ModelConfigError::new(path, "the file does not exist").into()),
+    /// Looks in this order, and stops at the first with a template: the replacement's template, its
+    /// `tokenizer_config.json`, `chat_template.jinja`, `chat_template.json`, `tokenizer_config.json`. Templates of the
+    /// folder `additional_chat_templates` are added under their file names, unless a template was given. Tokens come from
+    /// `tokenizer_config.json`, the replacement's if there is one; what is missing there, from `special_tokens_map.json`.
+    pub fn find(folder: &Path, replacement: &Replacement) -> Result<Self, TemplateError> {
+        let given = replacement.tokenizer_config.as_deref();
+        let config_path = given.map_or_else(|| folder.join("tokenizer_config.json"), Path::to_path_buf);
+        let config = match (read_object(&config_path)?, given) {
+            (None, Some(path)) => return Err(missing(path)),
             (config, _) => config.unwrap_or_default(),
         };
         let in_config = templates_of(&config, &config_path)?;
-        let mut templates = match replacement {
-            Some(_) if !in_config.is_empty() => in_config,
-            _ => templates_of_folder(folder)?.unwrap_or(in_config),
+        let templates = match &replacement.template {
+            Some(template) => given_templates(template)?,
+            None => {
+                let mut templates = match given {
+                    Some(_) if !in_config.is_empty() => in_config,
+                    _ => templates_of_folder(folder)?.unwrap_or(in_config),
+                };
+                add_named(folder, &mut templates)?;
+                templates
+            }
         };
-        add_named(folder, &mut templates)?;
         let map_path = folder.join("special_tokens_map.json");
         let mut special_tokens = special_tokens_of(&read_object(&map_path)?.unwrap_or_default(), &map_path)?;
         special_tokens.extend(special_tokens_of(&config, &config_path)?);
         Ok(Self { templates, special_tokens })
     }
+}
+
+fn missing(path: &Path) -> TemplateError {
+    ModelConfigError::new(path, "the file does not exist").into()
+}
+
+/// The templates that were given by text or by file.
+fn given_templates(given: &str) -> Result<Vec<(String, String)>, TemplateError> {
+    if is_template_text(given) {
+        return Ok(vec![(DEFAULT.to_owned(), given.to_owned())]);
+    }
+    let path = Path::new(given);
+    if path.extension().is_none_or(|extension| extension != "json") {
+        let text = read_text(path)?.ok_or_else(|| missing(path))?;
+        return Ok(vec![(DEFAULT.to_owned(), text)]);
+    }
+    let templates = templates_of(&read_object(path)?.ok_or_else(|| missing(path))?, path)?;
+    if templates.is_empty() {
+        return Err(ModelConfigError::new(path, "it has no `chat_template`").into());
+    }
+    Ok(templates)
 }
 
 /// The templates in files of their own.

@@ -8,7 +8,7 @@ use serde_json::Map;
 
 use super::continuation::Continuation;
 use super::environment;
-use super::source::{DEFAULT, Sources};
+use super::source::{DEFAULT, Replacement, Sources};
 use crate::model::ModelConfigError;
 use crate::request::ChatInput;
 
@@ -49,13 +49,12 @@ impl From<ModelConfigError> for TemplateError {
 
 impl ChatTemplate {
     /// Loads the templates of a model folder (`chat_template.jinja`, `chat_template.json`, `tokenizer_config.json`,
-    /// further ones in `additional_chat_templates/`); `None` when the model has none. A replacement of
-    /// `tokenizer_config.json` gives the special tokens, and the templates if it has any.
+    /// further ones in `additional_chat_templates/`), or their `replacement`; `None` when the model has none.
     ///
     /// # Errors
     /// `TemplateError::Load` when a template is there but cannot be used.
-    pub fn load(folder: &Path, tokenizer_config: Option<&Path>) -> Result<Option<Self>, TemplateError> {
-        let sources = Sources::find(folder, tokenizer_config)?;
+    pub fn load(folder: &Path, replacement: &Replacement) -> Result<Option<Self>, TemplateError> {
+        let sources = Sources::find(folder, replacement)?;
         if sources.templates.is_empty() {
             return Ok(None);
         }

@@ -27,6 +27,10 @@ fn one(template: &str) -> ChatTemplate {
     compiled(&[(DEFAULT, template)])
 }
 
+fn replaced(tokenizer_config: Option<&Path>) -> Replacement {
+    Replacement { tokenizer_config: tokenizer_config.map(Path::to_path_buf), template: None }
+}
+
 fn hello() -> ChatInput {
     ChatInput { messages: vec![json!({"role": "user", "content": "Hello"})], ..ChatInput::default() }
 }
@@ -83,9 +87,9 @@ fn the_corpus_renders_as_transformers_does() {
 #[test]
 fn a_model_without_templates_has_none() {
     let folder = tempfile::tempdir().unwrap();
-    assert!(ChatTemplate::load(folder.path(), None).unwrap().is_none());
+    assert!(ChatTemplate::load(folder.path(), &Replacement::default()).unwrap().is_none());
     std::fs::write(folder.path().join("tokenizer_config.json"), r#"{"chat_template": null}"#).unwrap();
-    assert!(ChatTemplate::load(folder.path(), None).unwrap().is_none());
+    assert!(ChatTemplate::load(folder.path(), &Replacement::default()).unwrap().is_none());
 }
 
 #[test]
@@ -93,7 +97,7 @@ fn sources_are_believed_in_their_order() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, contents: &str| std::fs::write(folder.path().join(name), contents).unwrap();
     let render = |replacement: Option<&Path>| {
-        ChatTemplate::load(folder.path(), replacement).unwrap().unwrap().render(&hello()).unwrap()
+        ChatTemplate::load(folder.path(), &replaced(replacement)).unwrap().unwrap().render(&hello()).unwrap()
     };
     write("special_tokens_map.json", r#"{"bos_token": "<old>", "eos_token": "<map>"}"#);
     write(
@@ -113,6 +117,33 @@ fn sources_are_believed_in_their_order() {
 }
 
 #[test]
+fn a_template_that_was_given_replaces_all_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, contents: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, contents).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    write("tokenizer_config.json", r#"{"bos_token": "<b>", "chat_template": "config"}"#);
+    std::fs::create_dir(folder.path().join("additional_chat_templates")).unwrap();
+    write("additional_chat_templates/tool_use.jinja", "old tools");
+    let load = |template: &str| {
+        let template = Some(template.to_owned());
+        ChatTemplate::load(folder.path(), &Replacement { tokenizer_config: None, template })
+    };
+    let with_tools = ChatInput { tools: Some(json!([])), ..hello() };
+    let render = |template: &str, input: &ChatInput| load(template).unwrap().unwrap().render(input).unwrap();
+    assert_eq!(render("{{ bos_token }}text", &with_tools), "<b>text");
+    assert_eq!(render(&write("mine.jinja", "file{{ bos_token }}"), &hello()), "file<b>");
+    assert_eq!(render(&write("plain.txt", "no tags"), &hello()), "no tags");
+    let list = r#"{"chat_template": [{"name": "default", "template": "d"}, {"name": "tool_use", "template": "t"}]}"#;
+    let list = write("list.json", list);
+    assert_eq!((render(&list, &hello()), render(&list, &with_tools)), ("d".to_owned(), "t".to_owned()));
+    assert!(load("nowhere.jinja").unwrap_err().to_string().contains("nowhere.jinja"));
+    assert!(load(&write("empty.json", "{}")).unwrap_err().to_string().contains("no `chat_template`"));
+}
+
+#[test]
 fn tokens_of_this_model_only_are_variables_too() {
     let folder = tempfile::tempdir().unwrap();
     let config = json!({
@@ -121,7 +152,7 @@ fn tokens_of_this_model_only_are_variables_too() {
         "chat_template": "{{ bos_token is defined }}{{ add_bos_token is defined }}{{ image_token }}{{ audio }}",
     });
     std::fs::write(folder.path().join("tokenizer_config.json"), config.to_string()).unwrap();
-    let template = ChatTemplate::load(folder.path(), None).unwrap().unwrap();
+    let template = ChatTemplate::load(folder.path(), &Replacement::default()).unwrap().unwrap();
     assert_eq!(template.render(&hello()).unwrap(), "FalseFalse<i><a>");
 }
 
@@ -131,7 +162,7 @@ fn tools_choose_the_template_for_tools() {
     std::fs::write(folder.path().join("chat_template.jinja"), "plain").unwrap();
     std::fs::create_dir(folder.path().join("additional_chat_templates")).unwrap();
     std::fs::write(folder.path().join("additional_chat_templates/tool_use.jinja"), "tools").unwrap();
-    let template = ChatTemplate::load(folder.path(), None).unwrap().unwrap();
+    let template = ChatTemplate::load(folder.path(), &Replacement::default()).unwrap().unwrap();
     assert_eq!(template.render(&hello()).unwrap(), "plain");
     let with_tools = ChatInput { tools: Some(json!([])), ..hello() };
     assert_eq!(template.render(&with_tools).unwrap(), "tools");
@@ -145,7 +176,7 @@ fn broken_files_and_templates_are_named() {
     let load = |name: &str, contents: &str| {
         let path = folder.path().join(name);
         std::fs::write(&path, contents).unwrap();
-        let error = ChatTemplate::load(folder.path(), None).unwrap_err().to_string();
+        let error = ChatTemplate::load(folder.path(), &Replacement::default()).unwrap_err().to_string();
         std::fs::remove_file(path).unwrap();
         error
     };
@@ -153,7 +184,8 @@ fn broken_files_and_templates_are_named() {
     assert!(load("tokenizer_config.json", r#"{"chat_template": 5}"#).contains("`chat_template` must be"));
     assert!(load("tokenizer_config.json", r#"{"bos_token": 5}"#).contains("`bos_token` must be"));
     assert!(load("chat_template.jinja", "{% if %}").contains("`default` does not compile"));
-    let missing = ChatTemplate::load(folder.path(), Some(Path::new("/nowhere.json"))).unwrap_err().to_string();
+    let missing =
+        ChatTemplate::load(folder.path(), &replaced(Some(Path::new("/nowhere.json")))).unwrap_err().to_string();
     assert!(missing.contains("/nowhere.json"), "{missing}");
 }
 

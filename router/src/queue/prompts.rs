@@ -8,6 +8,10 @@ use crate::error::Error;
 use crate::request::{ChatInput, Input, Request};
 use crate::text::{EncodePool, TokenSpan};
 
+/// What a client is told, and can tell whoever runs the server.
+const NO_TEMPLATE: &str = "the model has no chat template; use `/generate` or `/v1/completions`, \
+                           or give the server a template with `--chat-template`";
+
 /// Makes prompts.
 #[derive(Debug)]
 pub struct Prompts {
@@ -78,7 +82,7 @@ impl Prompts {
     /// `Template` when the model has no template, or when it refuses the conversation.
     pub async fn render(&self, chat: ChatInput) -> Result<String, Error> {
         let Some(template) = self.template.clone() else {
-            return Err(Error::Template("the model has no chat template; use `/generate` or `/v1/completions`".into()));
+            return Err(Error::Template(NO_TEMPLATE.into()));
         };
         let rendered = tokio::task::spawn_blocking(move || template.render(&chat)).await;
         rendered

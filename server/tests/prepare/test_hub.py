@@ -2,6 +2,7 @@ import json
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -185,13 +186,13 @@ def test_a_full_disk_is_known_before_the_download(hub: Hub, online: Command, mon
 
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 9 * 10**8, 10**8))
     with pytest.raises(Refusal, match=r"need 3.5 GB, the disk of the cache /c has 100 MB left"):
-        module._Download(Place(MODEL, "main", "/c"), None)._check_space(online.folder, 3_500_000_000)
+        module._Download(Place(MODEL, "main", "/c"), None, Path("c"))._check_space(online.folder, 3_500_000_000)
 
 
 @pytest.mark.parametrize(
     ("remove", "add", "cause"),
     [
-        ("tokenizer.json", {"tokenizer.model": b"x"}, "holds no tokenizer.json (only tokenizer.model)"),
+        ("tokenizer.json", {"vocab.txt": b"x"}, "holds no tokenizer.json (only vocab.txt)"),
         ("model.safetensors", {"pytorch_model.bin": b"x"}, "as pickles only (pytorch_model.bin)"),
         ("config.json", {"adapter_config.json": b"{}"}, "is a PEFT adapter"),
         ("config.json", {"m.Q4_0.gguf": b"x"}, "holds GGUF files only (m.Q4_0.gguf)"),

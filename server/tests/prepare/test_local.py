@@ -27,7 +27,7 @@ def test_a_whole_folder_passes(tmp_path: Path, shards: int) -> None:
         ({"config.json": b"{}"}, "names no `architectures`", "complete model folder"),
         ({"config.json": None, "adapter_config.json": b"{}"}, "is a PEFT adapter", "merge_and_unload"),
         ({"tokenizer.json": None}, "no tokenizer at all", "Put the tokenizer.json"),
-        ({"tokenizer.json": None, "tokenizer.model": b"x"}, "only tokenizer.model", "AutoTokenizer.from_pretrained"),
+        ({"tokenizer.json": None, "vocab.json": b"x"}, "only vocab.json", "AutoTokenizer.from_pretrained"),
         ({"tokenizer.json": b'{"model": '}, "tokenizer.json is not a whole JSON object", "again"),
         ({"model.safetensors": None}, "no \\*.safetensors files", "--load-format dummy"),
         ({"model.safetensors": None, "pytorch_model.bin": b"x"}, r"pickles only \(pytorch_model.bin\)", "python -c"),

@@ -15,10 +15,10 @@ from text_generation_server.gguf.families.pre_tokenizers import (
     SENTENCE_PIECE_MODEL,
 )
 from text_generation_server.gguf.metadata import Metadata
+from text_generation_server.vocabulary import parts
 
 # Values of `tokenizer.ggml.token_type`.
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED = 1, 2, 3, 4, 5
-_SPACE = "\u2581"
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def write_tokenizer(metadata: Metadata, vocabulary: Vocabulary, folder: Path) ->
     builders = {BYTE_LEVEL_MODEL: _byte_level, SENTENCE_PIECE_MODEL: _sentence_piece}
     if kind not in builders:
         raise metadata.refuse(f"the tokenizer {kind!r} is not supported (only {', '.join(builders)})")
-    parts, adds_bos = builders[kind](metadata, vocabulary)
+    made, adds_bos = builders[kind](metadata, vocabulary)
     adds_bos = metadata.optional("tokenizer.ggml.add_bos_token", bool, adds_bos)
     adds_eos = metadata.optional("tokenizer.ggml.add_eos_token", bool, False)
     tokenizer = {
@@ -85,7 +85,7 @@ def write_tokenizer(metadata: Metadata, vocabulary: Vocabulary, folder: Path) ->
         "padding": None,
         "added_tokens": _added_tokens(vocabulary),
         "post_processor": _post_processor(metadata, vocabulary, adds_bos, adds_eos),
-        **parts,
+        **made,
     }
     text = json.dumps(tokenizer, ensure_ascii=False)
     _check(metadata, vocabulary, text)
@@ -103,78 +103,56 @@ def _byte_level(metadata: Metadata, vocabulary: Vocabulary) -> tuple[dict[str, A
         known = ", ".join(PRE_TOKENIZERS)
         raise metadata.refuse(f"the pre-tokenizer {name!r} is not supported (known: {known})")
     merges = [merge.split(" ", 1) for merge in metadata.required("tokenizer.ggml.merges", list)]
-    pre_tokenizer = pre.steps[0] if len(pre.steps) == 1 else {"type": "Sequence", "pretokenizers": pre.steps}
-    parts = {
+    made = {
         "normalizer": pre.normalizer,
-        "pre_tokenizer": pre_tokenizer,
-        "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
-        "model": _bpe(vocabulary, merges, whole_words=pre.whole_words),
+        "pre_tokenizer": parts.sequence("pretokenizers", pre.steps),
+        "decoder": parts.byte_level(use_regex=True, prefix_space=True),
+        "model": parts.bpe(_ids(vocabulary), merges, whole_words=pre.whole_words),
     }
-    return parts, pre.adds_bos
+    return made, pre.adds_bos
 
 
 def _sentence_piece(metadata: Metadata, vocabulary: Vocabulary) -> tuple[dict[str, Any], bool]:
     scores = metadata.required("tokenizer.ggml.scores", list)
     if len(scores) != len(vocabulary.tokens):
         raise metadata.refuse(f"{len(scores)} scores do not fit {len(vocabulary.tokens)} tokens")
-    model = _bpe(vocabulary, _merges_of_scores(vocabulary, scores), byte_fallback=True)
-    model["unk_token"] = None if vocabulary.unknown is None else vocabulary.tokens[vocabulary.unknown]
-    normalizers: list[dict[str, Any]] = [{"type": "Replace", "pattern": {"String": " "}, "content": _SPACE}]
-    decoders: list[dict[str, Any]] = [
-        {"type": "Replace", "pattern": {"String": _SPACE}, "content": " "},
-        {"type": "ByteFallback"},
-        {"type": "Fuse"},
-    ]
-    if metadata.optional("tokenizer.ggml.add_space_prefix", bool, True):
-        normalizers.insert(0, {"type": "Prepend", "prepend": _SPACE})
-        decoders.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
-    parts = {
-        "normalizer": {"type": "Sequence", "normalizers": normalizers},
+    adds_prefix = metadata.optional("tokenizer.ggml.add_space_prefix", bool, True)
+    prefix = [{"type": "Prepend", "prepend": parts.SPACE}] if adds_prefix else []
+    made = {
+        "normalizer": {
+            "type": "Sequence",
+            "normalizers": [*prefix, parts.replace({"String": " "}, parts.SPACE)],
+        },
         "pre_tokenizer": None,
-        "decoder": {"type": "Sequence", "decoders": decoders},
-        "model": model,
+        "decoder": parts.space_marks_decoder(bool(adds_prefix)),
+        "model": parts.bpe(
+            _ids(vocabulary),
+            _merges_of_scores(vocabulary, scores),
+            unknown=None if vocabulary.unknown is None else vocabulary.tokens[vocabulary.unknown],
+            byte_fallback=True,
+            fuse_unknown=True,
+        ),
     }
-    return parts, True
+    return made, True
 
 
-def _merges_of_scores(vocabulary: Vocabulary, scores: list[float]) -> list[list[str]]:
-    """SentencePiece merges the pair whose result scores best; as a list of merges, the best result comes first."""
+def _merges_of_scores(vocabulary: Vocabulary, scores: list[float]) -> list[tuple[str, str]]:
+    """SentencePiece merges the pair whose result scores best."""
     mergeable = (_NORMAL, _USER_DEFINED, _UNUSED)
-    ids = {token: index for index, token in enumerate(vocabulary.tokens) if vocabulary.types[index] in mergeable}
-    ranked = []
-    for token, index in ids.items():
-        for cut in range(1, len(token)):
-            left, right = ids.get(token[:cut]), ids.get(token[cut:])
-            if left is not None and right is not None:
-                ranked.append((-scores[index], index, left, right))
-    ranked.sort()
-    return [[vocabulary.tokens[left], vocabulary.tokens[right]] for _, _, left, right in ranked]
+    indices = [index for index, kind in enumerate(vocabulary.types) if kind in mergeable]
+    best_first = sorted(indices, key=lambda index: -scores[index])
+    return parts.merges_in_order([vocabulary.tokens[index] for index in best_first])
 
 
-def _bpe(
-    vocabulary: Vocabulary, merges: list[list[str]], whole_words: bool = False, byte_fallback: bool = False
-) -> dict[str, Any]:
-    return {
-        "type": "BPE",
-        "dropout": None,
-        "unk_token": None,
-        "continuing_subword_prefix": None,
-        "end_of_word_suffix": None,
-        "fuse_unk": byte_fallback,
-        "byte_fallback": byte_fallback,
-        "ignore_merges": whole_words,
-        "vocab": {token: index for index, token in enumerate(vocabulary.tokens)},
-        "merges": merges,
-    }
+def _ids(vocabulary: Vocabulary) -> dict[str, int]:
+    return {token: index for index, token in enumerate(vocabulary.tokens)}
 
 
 def _added_tokens(vocabulary: Vocabulary) -> list[dict[str, Any]]:
-    """Tokens that are found in the text before it is split: control tokens, which are left out when text is decoded,
-    and words that the model's authors added."""
+    """Tokens that are found in the text before it is split: control tokens, and words that the authors added."""
     kinds = (_UNKNOWN, _CONTROL, _USER_DEFINED)
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     return [
-        {"id": index, "content": vocabulary.tokens[index], **flags, "special": kind != _USER_DEFINED}
+        parts.added_token(index, vocabulary.tokens[index], special=kind != _USER_DEFINED)
         for index, kind in enumerate(vocabulary.types)
         if kind in kinds
     ]
@@ -183,38 +161,15 @@ def _added_tokens(vocabulary: Vocabulary) -> list[dict[str, Any]]:
 def _post_processor(
     metadata: Metadata, vocabulary: Vocabulary, adds_bos: bool, adds_eos: bool
 ) -> dict[str, Any] | None:
-    if not adds_bos and not adds_eos:
-        return None
     before = [vocabulary.bos] if adds_bos else []
     after = [vocabulary.eos] if adds_eos else []
-    ids = [token for token in before + after if token is not None]
-    if len(ids) != len(before) + len(after):
+    if None in before + after:
         raise metadata.refuse("prompts must begin or end with a special token that the file does not name")
 
-    def special(token: int, segment: int) -> dict[str, Any]:
-        return {"SpecialToken": {"id": vocabulary.tokens[token], "type_id": segment}}
+    def named(tokens: list[int | None]) -> list[tuple[str, int]]:
+        return [(vocabulary.tokens[token], token) for token in tokens if token is not None]
 
-    def around(name: str, segment: int) -> list[dict[str, Any]]:
-        text = {"Sequence": {"id": name, "type_id": segment}}
-        return [
-            *[special(token, segment) for token in ids[: len(before)]],
-            text,
-            *[special(token, segment) for token in ids[len(before) :]],
-        ]
-
-    return {
-        "type": "TemplateProcessing",
-        "single": around("A", 0),
-        "pair": around("A", 0) + around("B", 1),
-        "special_tokens": {
-            vocabulary.tokens[token]: {
-                "id": vocabulary.tokens[token],
-                "ids": [token],
-                "tokens": [vocabulary.tokens[token]],
-            }
-            for token in ids
-        },
-    }
+    return parts.around(named(before), named(after))
 
 
 def _check(metadata: Metadata, vocabulary: Vocabulary, text: str) -> None:

@@ -21,6 +21,7 @@ from text_generation_server.prepare.config import PrepareConfig, PreparedModel
 from text_generation_server.prepare.hub_errors import EXPECTED, Place, explain, is_offline, is_passing
 from text_generation_server.prepare.progress import Progress, amount
 from text_generation_server.refusal import Refusal
+from text_generation_server.vocabulary.convert import converted_tokenizer, convertible
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +64,7 @@ def fetch(config: PrepareConfig, wants_weights: bool) -> PreparedModel:
     model_id = str(config.model_id)
     cache = config.huggingface_hub_cache or Path(constants.HF_HUB_CACHE)
     place = Place(model_id, config.revision or constants.DEFAULT_REVISION, str(cache))
-    download = _Download(place, HfApi())
+    download = _Download(place, HfApi(), config.cache_folder)
     try:
         listing = download.listing(place.revision)
         return download.run(listing, wants_weights, config.num_shard)
@@ -80,9 +81,12 @@ def fetch(config: PrepareConfig, wants_weights: bool) -> PreparedModel:
 
 
 class _Download:
-    def __init__(self, place: Place, api: HfApi):
+    """Fetches the files of one model; `converted` is the cache for what is made of them."""
+
+    def __init__(self, place: Place, api: HfApi, converted: Path):
         self.place = place
         self.api = api
+        self.converted = converted
 
     def listing(self, revision: str) -> _Listing:
         info = _persistently(
@@ -102,7 +106,10 @@ class _Download:
         for name in listing.sizes:
             if name in _DESCRIPTION or name.startswith(_MORE_TEMPLATES):
                 self._file(name, listing.sha)
+        if local.TOKENIZER not in listing.sizes:
+            self._file(convertible(listing.sizes)[0], listing.sha)
         local.check_description(folder)
+        converted_tokenizer(folder, self.converted)
         local.check_split(folder, num_shard)
         if wants_weights:
             self._weights(folder, listing)
@@ -129,8 +136,7 @@ class _Download:
                     f"Download the one you want (`hf download {where} {ggufs[0]}`) and give its path with --model-id.",
                 )
             raise Refusal(f"`{where}` holds no {local.CONFIG}", "Give the Hub id of a language model.")
-        if local.TOKENIZER not in names:
-            raise local.missing_tokenizer(where, [name for name in names if name in local.OTHER_TOKENIZERS])
+        local.check_tokenizer(where, names)
         if wants_weights and not weight_files.choose_weights(names):
             raise weight_files.no_weights(where, names)
 

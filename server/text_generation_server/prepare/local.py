@@ -3,21 +3,20 @@
 Reads configurations and the headers of weight files, never the weights. Needs neither torch nor numpy.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
+from text_generation_server.json_file import FETCH_AGAIN, read_json
 from text_generation_server.models.registry import describe_model
 from text_generation_server.parallel.divide import check_divisible
 from text_generation_server.prepare.weight_files import check_weights
 from text_generation_server.refusal import Refusal
+from text_generation_server.vocabulary.convert import TOKENIZER, convertible
 
 CONFIG = "config.json"
-TOKENIZER = "tokenizer.json"
 _ADAPTER = "adapter_config.json"
-# Vocabularies in older formats: their presence tells that a `tokenizer.json` can be made.
-OTHER_TOKENIZERS = ("tokenizer.model", "vocab.json", "merges.txt", "vocab.txt", "spiece.model", "tekken.json")
-_FETCH_AGAIN = "Fetch the file again (with git: `git lfs pull`)."
+# Vocabularies in older formats, which are not converted here: their presence tells that a `tokenizer.json` can be made.
+OTHER_TOKENIZERS = ("vocab.json", "merges.txt", "vocab.txt")
 # Names listed in an error, at most.
 _LISTED = 8
 
@@ -37,10 +36,11 @@ def check_description(folder: Path) -> None:
     """The part of `check_folder` that comes before the weights: configuration and tokenizer."""
     config = read_model_config(folder)
     _check_architecture(folder, config)
-    if not (folder / TOKENIZER).is_file():
-        found = [name for name in OTHER_TOKENIZERS if (folder / name).is_file()]
-        raise missing_tokenizer(str(folder), found)
-    _check_looks_whole(folder / TOKENIZER)
+    names = [file.name for file in folder.iterdir()]
+    if TOKENIZER in names:
+        _check_looks_whole(folder / TOKENIZER)
+    else:
+        check_tokenizer(str(folder), names)
 
 
 def check_split(folder: Path, num_shard: int) -> None:
@@ -69,35 +69,21 @@ def read_model_config(folder: Path) -> dict[str, Any]:
     )
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON file that holds an object.
+def check_tokenizer(where: str, names: list[str]) -> None:
+    """Check that a model with the file `names` has a `tokenizer.json`, or a vocabulary to convert.
 
     Raises:
-        Refusal: unreadable or something else.
+        Refusal: it has neither; names what it has instead.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refusal(f"{path} cannot be read: {error}", "Check its permissions, or fetch it again.") from None
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        value, reason = None, f": {error}"
-    else:
-        reason = ""
-    if not isinstance(value, dict):
-        raise Refusal(f"{path} is not a JSON object{reason}", _FETCH_AGAIN)
-    return value
-
-
-def missing_tokenizer(where: str, found: list[str]) -> Refusal:
-    """The error for a model without `tokenizer.json`; `found` names the other tokenizer files that it has."""
+    if TOKENIZER in names or convertible(names):
+        return
+    found = [name for name in OTHER_TOKENIZERS if name in names]
     has = f"only {', '.join(found)}" if found else "no tokenizer at all"
     target = where if Path(where).is_dir() else "FOLDER"
     script = (
         f"from transformers import AutoTokenizer; AutoTokenizer.from_pretrained('{where}').save_pretrained('{target}')"
     )
-    return Refusal(
+    raise Refusal(
         f"{where} holds no {TOKENIZER} ({has})",
         f'Make one with transformers and serve that folder: python -c "{script}"'
         if found
@@ -142,7 +128,7 @@ def _check_looks_whole(path: Path) -> None:
     except OSError as error:
         raise Refusal(f"{path} cannot be read: {error.strerror}", "Check its permissions.") from None
     if not (text.startswith(b"{") and text.endswith(b"}")):
-        raise Refusal(f"{path} is not a whole JSON object", _FETCH_AGAIN)
+        raise Refusal(f"{path} is not a whole JSON object", FETCH_AGAIN)
 
 
 def _listing(folder: Path) -> str:

@@ -1,14 +1,16 @@
 """Decides what a model id means (demo, GGUF file, folder, Hub id) and has it prepared. Knows no details of either."""
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 from text_generation_server.gguf.convert import convert
 from text_generation_server.logs import fields
 from text_generation_server.prepare.config import PrepareConfig, PreparedModel
 from text_generation_server.prepare.local import check_folder, check_split
-from text_generation_server.prepare.overlay import overlay_weights
+from text_generation_server.prepare.overlay import overlay_files, overlay_weights
 from text_generation_server.refusal import Refusal
+from text_generation_server.vocabulary.convert import converted_tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -25,10 +27,13 @@ def prepare(config: PrepareConfig) -> PreparedModel:
     """
     model = _resolve(config)
     check_split(model.folder, config.num_shard)
+    tokenizer = converted_tokenizer(model.folder, config.cache_folder)
+    if tokenizer is not None:
+        model = replace(model, folder=overlay_files(model.folder, tokenizer, config.cache_folder))
     if config.weights_cache_override is not None and config.wants_weights:
         folder = overlay_weights(model.folder, config.weights_cache_override, config.cache_folder)
         check_folder(folder, wants_weights=True)
-        model = PreparedModel(folder, model.model_id, model.revision_sha, model.pipeline_tag)
+        model = replace(model, folder=folder)
     logger.info("the model is prepared", extra=fields(model_id=model.model_id, folder=str(model.folder)))
     return model
 

@@ -1,4 +1,4 @@
-"""Joins a model folder with weights that lie elsewhere: a folder of links, in the cache, that looks like one model."""
+"""Joins a model folder with files that lie elsewhere: a folder of links, in the cache, that looks like one model."""
 
 import hashlib
 import os
@@ -23,6 +23,22 @@ def overlay_weights(folder: Path, weights: Path, cache: Path) -> Path:
         )
     links = {file.name: file for file in folder.iterdir() if not file.name.endswith(_WEIGHT_SUFFIXES)}
     links |= {file.name: file for file in weights.iterdir() if file.name.endswith(_WEIGHT_SUFFIXES)}
+    return _joined(links, cache)
+
+
+def overlay_files(folder: Path, others: Path, cache: Path) -> Path:
+    """A folder with everything of `folder`, and the files of `others` in place of those of the same name.
+
+    Raises:
+        Refusal: the cache cannot be written.
+    """
+    return _joined({file.name: file for source in (folder, others) for file in source.iterdir()}, cache)
+
+
+# === impl details ===
+
+
+def _joined(links: dict[str, Path], cache: Path) -> Path:
     text = "\n".join(f"{name} {file.absolute()}" for name, file in sorted(links.items()))
     joined = cache / _FOLDER / hashlib.sha256(text.encode()).hexdigest()[:16]
     if joined.is_dir():

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tower::ServiceExt;
 
 use super::corpus;
-use crate::chat::ChatTemplate;
+use crate::chat::{ChatTemplate, Replacement};
 use crate::engine::{Engine, EngineLimits};
 use crate::error::Error;
 use crate::event::{Done, Event, FinishReason, PromptToken, Timings, Token, TokenEvent};
@@ -102,7 +102,7 @@ pub fn harness(settings: Settings) -> Harness {
     };
     let folder = model_folder(settings.template);
     let tokenizer = Tokenizer::load(folder.path()).unwrap();
-    let template = ChatTemplate::load(folder.path(), None).unwrap().map(Arc::new);
+    let template = ChatTemplate::load(folder.path(), &Replacement::default()).unwrap().map(Arc::new);
     let (engine, mut entries) = Engine::channel(limits);
     let (script, vocabulary) = (settings.script, tokenizer.clone());
     tokio::spawn(async move {

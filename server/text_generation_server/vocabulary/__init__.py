@@ -1,0 +1,1 @@
+"""Vocabularies in other formats, and how each is said in the terms of `tokenizer.json`."""

@@ -1,0 +1,1 @@
+"""What files of a vocabulary leave unsaid, by publisher."""
