@@ -71,8 +71,8 @@ def _blocks(request: WarmupRequest, block_size: int, fitting: int, positions: in
         blocks = -(-request.max_cache_tokens // block_size)
         if blocks > fitting:
             raise DoesNotFit(
-                f"a KV cache of {request.max_cache_tokens} tokens was asked for; {fitting * block_size} fit into memory\n"
-                "Lower --max-batch-total-tokens or --max-batch-size."
+                f"a KV cache of {request.max_cache_tokens} tokens was asked for; {fitting * block_size} fit into memory"
+                "\nLower --max-batch-total-tokens or --max-batch-size."
             )
     room = blocks * block_size
     if request.max_total_tokens > room or room == 0:
