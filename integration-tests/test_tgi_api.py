@@ -242,7 +242,7 @@ def test_content_type_is_required(client):
         {"messages": [{"role": "user", "content": "a"}], "temperature": -1},
         {"messages": [{"role": "user", "content": "a"}], "max_tokens": 0},
         {"messages": [], "model": 5},
-        {"messages": [{"role": "user", "content": "a"}], "logit_bias": {"5": 1}},
+        {"messages": [{"role": "user", "content": "a"}], "logit_bias": {"5": 101}},
         {"messages": [{"role": "user", "content": "a"}], "unheard_of": True},
     ],
 )

@@ -72,7 +72,7 @@ def logits_of(seed):
     return torch.randn(VOCABULARY, generator=torch.Generator().manual_seed(seed)) * 2
 
 
-def run(rows):
+def run(rows, device="cpu"):
     """Sample rows (options, logits, tokens) together."""
     edits = TokenEdits(len(rows))
     for slot, row in enumerate(rows):
@@ -82,8 +82,8 @@ def run(rows):
     # What lies behind the end of a row is left over from earlier sequences.
     padded = [row + [17] * (longest - len(row)) for row in tokens]
     lengths, prompts = (np.array([len(x) for x in which]) for which in (tokens, [row.prompt for row in rows]))
-    history = History(torch.tensor(padded, dtype=torch.int32), lengths, prompts)
-    logits = torch.stack([row.logits for row in rows])
+    history = History(torch.tensor(padded, dtype=torch.int32, device=device), lengths, prompts)
+    logits = torch.stack([row.logits for row in rows]).to(device)
     packed = edits.gather(np.arange(len(rows)), lengths - prompts)
     return sample(logits, columns(*[row.options for row in rows]), history, packed)
 
@@ -190,3 +190,11 @@ def test_extreme_parameters_stay_finite():
     assert sampled.finite.all() and scored.chosen.isfinite().all()
     counted = torch.arange(scored.top_logprobs.shape[1]) < scored.top_counts[:, None]
     assert scored.top_logprobs[counted].isfinite().all()
+
+
+@pytest.mark.gpu
+def test_a_gpu_chooses_the_same_tokens():
+    rows = strangers()
+    here, there = run(rows), run(rows, "cuda")
+    assert there.token_ids.tolist() == here.token_ids.tolist()
+    assert torch.allclose(there.scores.cpu(), here.scores, atol=1e-4)
