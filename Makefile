@@ -38,8 +38,8 @@ $(VENV)/packages.stamp: requirements.lock scripts/venv.sh
 # A release rebuild after an edit takes seconds instead of a minute.
 $(VENV)/wheel.stamp: export CARGO_PROFILE_RELEASE_INCREMENTAL = true
 $(VENV)/wheel.stamp: $(VENV)/packages.stamp $(SOURCES)
-	sh scripts/wheel.sh $(VENV) $(CACHE)/wheel --release
-	sh scripts/pip.sh $(VENV) install --no-deps --force-reinstall $(CACHE)/wheel/*.whl
+	wheel=$$($(VENV)/bin/python scripts/wheel_of_sources.py $(VENV) $(CACHE)/wheel $(SOURCES)) && \
+		sh scripts/pip.sh $(VENV) install --no-deps --force-reinstall $$wheel
 	touch $@
 
 # The shell becomes the launcher, so `$$$$` is the launcher's process id: the announcer ends with it.
