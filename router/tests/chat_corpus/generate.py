@@ -106,7 +106,11 @@ CONVERSATIONS = {
         user([{"type": "text", "text": " see "}, {"type": "image"}, {"type": "text", "text": "this"}]),
     ],
     "stop": [system("s"), user("one"), assistant("two"), user("STOP here"), assistant("three")],
-    "names": [{**user("Hi"), "name": "Zoë"}, {"role": "developer", "content": "Short."}, {**user("Bye"), "name": "<n>"}],
+    "names": [
+        {**user("Hi"), "name": "Zoë"},
+        {"role": "developer", "content": "Short."},
+        {**user("Bye"), "name": "<n>"},
+    ],
     "parts_everywhere": [
         system([{"type": "text", "text": "Rules."}]),
         user([{"type": "text", "text": "a"}, {"type": "text", "text": " b\n"}]),
@@ -136,7 +140,7 @@ OTHERS = {
         }
     ],
 }
-PROBES = {"probe_numbers", "probe_strings", "probe_tests"}
+PROBES = {"probe_arguments", "probe_numbers", "probe_strings", "probe_tests"}
 
 
 class FixedClock(real_datetime.datetime):
