@@ -2,7 +2,8 @@
 //! printing of values. Knows no model and no conversation.
 //!
 //! Known to differ, and harmless in practice: a loop over `none` is empty instead of an error; a loop's `else` is not
-//! taken when every round ended in `continue`; `%` formats only behind a literal text.
+//! taken when every round ended in `continue`; `%` formats only behind a literal text. What Jinja2 has and the engine lacks
+//! (`docs/compatibility.md` lists it) is an error.
 
 use std::fmt::Write;
 
@@ -29,10 +30,14 @@ pub(super) fn build(now: fn() -> NaiveDateTime) -> Result<Environment<'static>, 
         false => minijinja::escape_formatter(out, state, value),
     });
     environment.set_unknown_method_callback(methods::call);
+    // The engine's writes a value over many lines where Jinja2's writes one: an error is better than another prompt.
+    environment.remove_filter("pprint");
     filters::add(&mut environment);
     environment.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
     environment.add_test("sequence", is_sequence);
     environment.add_test("number", |value: &Value| value.is_number() || value.kind() == ValueKind::Bool);
+    environment.add_test("callable", is_callable);
+    environment.add_function("joiner", minijinja_contrib::globals::joiner);
     environment.add_function("raise_exception", raise_exception);
     environment.add_function("strftime_now", move |pattern: &str| strftime(now(), pattern));
     Ok(environment)
@@ -76,6 +81,16 @@ fn strftime(now: NaiveDateTime, pattern: &str) -> Result<String, Error> {
         Error::new(ErrorKind::InvalidOperation, format!("`strftime_now` does not know the pattern `{pattern}`"))
     })?;
     Ok(text)
+}
+
+/// Functions and macros. Calling what is not defined is an error, but Jinja2 takes it for callable too.
+fn is_callable(value: &Value) -> bool {
+    match value.kind() {
+        ValueKind::Plain | ValueKind::Undefined => true,
+        // A macro counts as a map of its properties, but is not written as one.
+        ValueKind::Map => value.to_string().starts_with("<macro "),
+        _ => false,
+    }
 }
 
 /// As Python's: what has a length and can be indexed.

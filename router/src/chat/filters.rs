@@ -1,90 +1,89 @@
-//! Filters that the engine lacks or that work otherwise than Jinja2's and `transformers`'. Knows values, no templates.
+//! Filters that the engine lacks or that work otherwise than Jinja2's and `transformers`'; those on texts are in
+//! `texts`. Knows values, no templates.
 
 use minijinja::formatting::{FormatStyle, format};
-use minijinja::value::{Kwargs, Rest};
-use minijinja::{Environment, Error, Value};
+use minijinja::value::{Kwargs, Rest, ValueOrKwargs};
+use minijinja::{Environment, Error, State, Value};
 
-use super::python::{self, JsonStyle};
+use super::arguments::{bind, holds, or};
 use super::rewrite::PERCENT_FILTER;
+use super::{json, python, texts};
+
+/// The base of numbers in texts, unless another one is given.
+const DECIMAL: u32 = 10;
 
 /// Adds the filters.
 pub(super) fn add(environment: &mut Environment<'static>) {
+    texts::add(environment);
     environment.add_filter("tojson", to_json);
-    environment.add_filter("string", |value: &Value| python::text(value));
-    environment.add_filter("trim", trim);
     environment.add_filter("int", to_int);
     environment.add_filter("float", to_float);
-    environment.add_filter("center", center);
-    environment.add_filter("wordcount", word_count);
+    environment.add_filter("default", or_default);
+    environment.add_filter("d", or_default);
+    environment.add_filter("map", map);
     environment.add_filter(PERCENT_FILTER, percent);
 }
 
 /// `json.dumps` with the arguments that `transformers` passes on.
-fn to_json(value: &Value, arguments: Rest<Value>, named: Kwargs) -> Result<String, Error> {
-    let argument = |index: usize, name: &str| {
-        let value = match arguments.get(index) {
-            Some(value) => Some(value.clone()),
-            None => named.get::<Option<Value>>(name)?,
-        };
-        Ok::<_, Error>(value.filter(|value| !value.is_none()))
+fn to_json(value: &Value, placed: Rest<Value>, named: Kwargs) -> Result<String, Error> {
+    let [ascii, indent, separators, sort_keys] =
+        bind(["ensure_ascii", "indent", "separators", "sort_keys"], &placed, &named)?;
+    let given = |argument: Option<Value>| argument.filter(|argument| !argument.is_none());
+    let style = json::Style {
+        ascii: holds(ascii),
+        indent: given(indent).map(|indent| python::indent(&indent)).transpose()?,
+        separators: given(separators),
+        sort_keys: holds(sort_keys),
     };
-    let style = JsonStyle {
-        ascii: argument(0, "ensure_ascii")?.is_some_and(|flag| flag.is_true()),
-        indent: argument(1, "indent")?.map(|indent| python::indent(&indent)).transpose()?,
-        separators: argument(2, "separators")?,
-        sort_keys: argument(3, "sort_keys")?.is_some_and(|flag| flag.is_true()),
-    };
-    named.assert_all_used()?;
-    python::json(value, &style)
-}
-
-fn trim(value: &Value, characters: Option<&str>) -> Result<String, Error> {
-    let text = python::text(value)?;
-    Ok(match characters {
-        Some(characters) => text.trim_matches(|c| characters.contains(c)).to_owned(),
-        None => python::strip(&text).to_owned(),
-    })
+    json::write(value, &style)
 }
 
 /// What is no number becomes the default; fractions are cut off.
-fn to_int(value: &Value, default: Option<Value>, base: Option<u32>) -> Value {
+fn to_int(value: &Value, placed: Rest<Value>, named: Kwargs) -> Result<Value, Error> {
+    let [default, base] = bind(["default", "base"], &placed, &named)?;
+    let base = or(base, DECIMAL)?;
+    let cut = |number: f64| number.is_finite().then(|| number.trunc() as i128);
     let whole = match value.as_str().map(python::strip) {
-        Some(text) => i128::from_str_radix(text, base.filter(|base| (2..=36).contains(base)).unwrap_or(10))
-            .ok()
-            .or_else(|| Some(text.parse::<f64>().ok()?.trunc() as i128)),
-        None if value.is_number() && !value.is_integer() => {
-            f64::try_from(value.clone()).ok().map(|number| number.trunc() as i128)
-        }
+        Some(text) => python::integer(text, base).or_else(|| cut(text.parse().ok()?)),
+        None if value.is_number() && !value.is_integer() => f64::try_from(value.clone()).ok().and_then(cut),
         None => i128::try_from(value.clone()).ok().or_else(|| (value == &Value::from(true)).then_some(1)),
     };
-    match whole {
+    Ok(match whole {
         // Small numbers keep their small type, which the engine compares and prints alike.
         Some(whole) => i64::try_from(whole).map_or_else(|_| Value::from(whole), Value::from),
         None => default.unwrap_or_else(|| Value::from(0)),
-    }
+    })
 }
 
 /// What is no number becomes the default.
-fn to_float(value: &Value, default: Option<Value>) -> Value {
+fn to_float(value: &Value, placed: Rest<Value>, named: Kwargs) -> Result<Value, Error> {
+    let [default] = bind(["default"], &placed, &named)?;
     let number = match value.as_str().map(python::strip) {
         Some(text) => text.parse().ok(),
         None => f64::try_from(value.clone()).ok(),
     };
-    number.map_or_else(|| default.unwrap_or_else(|| Value::from(0.0)), |number: f64| Value::from(number))
+    Ok(number.map_or_else(|| default.unwrap_or_else(|| Value::from(0.0)), |number: f64| Value::from(number)))
 }
 
-/// The text in the middle of `width` characters; an odd space goes where Python puts it.
-fn center(value: &Value, width: Option<usize>) -> Result<String, Error> {
-    const DEFAULT_WIDTH: usize = 80;
-    let (text, width) = (python::text(value)?, width.unwrap_or(DEFAULT_WIDTH));
-    let missing = width.saturating_sub(text.chars().count());
-    let left = missing / 2 + (missing & width & 1);
-    Ok(format!("{}{text}{}", " ".repeat(left), " ".repeat(missing - left)))
+/// What is not defined becomes the default; with `boolean`, so does what counts as false.
+fn or_default(value: &Value, placed: Rest<Value>, named: Kwargs) -> Result<Value, Error> {
+    let [default, boolean] = bind(["default_value", "boolean"], &placed, &named)?;
+    let replaced = value.is_undefined() || holds(boolean) && !value.is_true();
+    Ok(if replaced { default.unwrap_or_else(|| "".into()) } else { value.clone() })
 }
 
-fn word_count(value: &Value) -> Result<usize, Error> {
-    let text = python::text(value)?;
-    Ok(text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).count())
+/// A filter over every item, with all of its arguments: the engine drops those that are named. Attributes are the
+/// engine's matter.
+fn map(state: &mut State, value: Value, arguments: Rest<ValueOrKwargs>) -> Result<Vec<Value>, Error> {
+    let given: Vec<Value> = arguments.iter().map(|argument| (**argument).clone()).collect();
+    let Some((Some(filter), rest)) = given.split_first().map(|(first, rest)| (first.as_str(), rest)) else {
+        return minijinja::filters::map(state, value, arguments);
+    };
+    let mut mapped = Vec::new();
+    for item in value.try_iter()? {
+        mapped.push(state.apply_filter(filter, &[&[item], rest].concat())?);
+    }
+    Ok(mapped)
 }
 
 /// `'...' % arguments`.

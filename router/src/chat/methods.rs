@@ -6,7 +6,7 @@ use minijinja::{Error, ErrorKind, State, Value};
 use minijinja_contrib::pycompat;
 
 use super::python::is_space;
-use super::splits;
+use super::{splits, texts};
 
 /// Calls a method that the engine itself does not know: ours first, then those of the compatibility library.
 pub(super) fn call(state: &mut State, value: &Value, method: &str, arguments: &[Value]) -> Result<Value, Error> {
@@ -52,6 +52,10 @@ fn string_method(text: &str, method: &str, arguments: &[Value]) -> Result<Option
             let (width, fill): (usize, Option<char>) = from_args(arguments)?;
             let filling = filling(text, width, fill.unwrap_or(' '));
             Value::from(if method == "ljust" { text.to_owned() + &filling } else { filling + text })
+        }
+        "center" => {
+            let (width, fill): (usize, Option<char>) = from_args(arguments)?;
+            Value::from(texts::centered(text, width, fill.unwrap_or(' ')))
         }
         "swapcase" => Value::from(text.chars().map(swapped).collect::<String>()),
         "title" => Value::from(title(text)),

@@ -1,31 +1,10 @@
-//! How Python writes values: `str` and `repr` of numbers and containers, `json.dumps`, and what it takes for white
-//! space. Knows the engine's values and nothing of templates.
+//! How Python writes values, `str` and `repr` of numbers and containers, and what it takes for numbers and white space.
+//! Knows the engine's values and nothing of templates.
 
-use std::fmt::Write;
+use std::ops::RangeInclusive;
 
 use minijinja::value::ValueKind;
-use minijinja::{Error, ErrorKind, Value};
-
-/// The arguments of `json.dumps`.
-#[derive(Debug, Default)]
-pub(super) struct JsonStyle {
-    /// Escape everything beyond ASCII.
-    pub ascii: bool,
-    /// Line by line, indented by this text per level.
-    pub indent: Option<String>,
-    /// A pair of texts: between items, and between key and value.
-    pub separators: Option<Value>,
-    /// Sort the keys of objects.
-    pub sort_keys: bool,
-}
-
-/// Writes one value as JSON.
-struct JsonWriter<'a> {
-    style: &'a JsonStyle,
-    between_items: String,
-    behind_key: String,
-    out: String,
-}
+use minijinja::{Error, Value};
 
 /// Whether Python takes a character for white space.
 pub(super) fn is_space(c: char) -> bool {
@@ -102,7 +81,7 @@ fn is_float(value: &Value) -> bool {
 }
 
 /// A float as Python's `repr`: the shortest digits, an exponent beyond 16 digits; `names` of what is not finite.
-fn float_text(number: f64, names: [&str; 3]) -> String {
+pub(super) fn float_text(number: f64, names: [&str; 3]) -> String {
     if !number.is_finite() {
         let index = if number.is_nan() { 0 } else { 1 + usize::from(number < 0.0) };
         return names[index].to_owned();
@@ -118,127 +97,28 @@ fn float_text(number: f64, names: [&str; 3]) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// The `indent` argument of `json.dumps` as text.
+/// `int(text, base)`: a sign, the prefix of the base, and underscores between digits may be there. `None` = no number, or
+/// one beyond 128 bits.
+pub(super) fn integer(text: &str, base: u32) -> Option<i128> {
+    const BASES: RangeInclusive<u32> = 2..=36;
+    let (sign, unsigned) = text.split_at(usize::from(text.starts_with(['+', '-'])));
+    let prefixes = match base {
+        2 => ["0b", "0B"],
+        8 => ["0o", "0O"],
+        16 => ["0x", "0X"],
+        _ => [""; 2],
+    };
+    let [small, capital] = prefixes.map(|prefix| unsigned.strip_prefix(prefix).filter(|_| !prefix.is_empty()));
+    let body = small.or(capital).map_or(unsigned, |behind| behind.strip_prefix('_').unwrap_or(behind));
+    let whole = body.split('_').all(|digits| !digits.is_empty() && !digits.contains(['+', '-']));
+    let number = (whole && BASES.contains(&base)).then(|| format!("{sign}{}", body.replace('_', "")))?;
+    i128::from_str_radix(&number, base).ok()
+}
+
+/// An argument that indents, as text: itself, or so many spaces.
 pub(super) fn indent(argument: &Value) -> Result<String, Error> {
     match argument.as_str() {
         Some(text) => Ok(text.to_owned()),
         None => Ok(" ".repeat(usize::try_from(i64::try_from(argument.clone())?.max(0)).unwrap_or_default())),
-    }
-}
-
-/// `json.dumps(value)`.
-pub(super) fn json(value: &Value, style: &JsonStyle) -> Result<String, Error> {
-    let (between_items, behind_key) = match &style.separators {
-        Some(pair) => (text(&pair.get_item_by_index(0)?)?, text(&pair.get_item_by_index(1)?)?),
-        None if style.indent.is_some() => (",".to_owned(), ": ".to_owned()),
-        None => (", ".to_owned(), ": ".to_owned()),
-    };
-    let mut writer = JsonWriter { style, between_items, behind_key, out: String::new() };
-    writer.value(value, 0)?;
-    Ok(writer.out)
-}
-
-// === impl JsonWriter ===
-
-impl JsonWriter<'_> {
-    fn value(&mut self, value: &Value, level: usize) -> Result<(), Error> {
-        match value.kind() {
-            ValueKind::String => self.string(value.as_str().unwrap_or_default()),
-            ValueKind::Seq => self.array(value, level)?,
-            ValueKind::Map => self.object(value, level)?,
-            _ => {
-                let scalar = scalar(value)?;
-                self.out.push_str(&scalar);
-            }
-        }
-        Ok(())
-    }
-
-    fn array(&mut self, value: &Value, level: usize) -> Result<(), Error> {
-        self.out.push('[');
-        let mut first = true;
-        for item in value.try_iter()? {
-            self.before_item(&mut first, level + 1);
-            self.value(&item, level + 1)?;
-        }
-        self.close(first, level, ']');
-        Ok(())
-    }
-
-    fn object(&mut self, value: &Value, level: usize) -> Result<(), Error> {
-        self.out.push('{');
-        let mut keys: Vec<Value> = value.try_iter()?.collect();
-        if self.style.sort_keys {
-            keys.sort();
-        }
-        let mut first = true;
-        for key in keys {
-            self.before_item(&mut first, level + 1);
-            match key.as_str() {
-                Some(key) => self.string(key),
-                None => self.string(&scalar(&key)?),
-            }
-            self.out.push_str(&self.behind_key);
-            self.value(&value.get_item(&key)?, level + 1)?;
-        }
-        self.close(first, level, '}');
-        Ok(())
-    }
-
-    fn before_item(&mut self, first: &mut bool, level: usize) {
-        if !std::mem::take(first) {
-            self.out.push_str(&self.between_items);
-        }
-        self.new_line(level);
-    }
-
-    fn close(&mut self, empty: bool, level: usize, bracket: char) {
-        if !empty {
-            self.new_line(level);
-        }
-        self.out.push(bracket);
-    }
-
-    fn new_line(&mut self, level: usize) {
-        if let Some(indent) = &self.style.indent {
-            self.out.push('\n');
-            self.out.extend(std::iter::repeat_n(indent.as_str(), level));
-        }
-    }
-
-    fn string(&mut self, text: &str) {
-        self.out.push('"');
-        for c in text.chars() {
-            match c {
-                '"' => self.out.push_str("\\\""),
-                '\\' => self.out.push_str("\\\\"),
-                '\n' => self.out.push_str("\\n"),
-                '\r' => self.out.push_str("\\r"),
-                '\t' => self.out.push_str("\\t"),
-                '\u{08}' => self.out.push_str("\\b"),
-                '\u{0C}' => self.out.push_str("\\f"),
-                c if c < ' ' || self.style.ascii && c > '~' => self.escape(c),
-                c => self.out.push(c),
-            }
-        }
-        self.out.push('"');
-    }
-
-    fn escape(&mut self, c: char) {
-        for unit in c.encode_utf16(&mut [0; 2]) {
-            // Writing to a string cannot fail.
-            let _infallible = write!(self.out, "\\u{unit:04x}");
-        }
-    }
-}
-
-/// A JSON text of what is neither a string nor a container; also an object's key.
-fn scalar(value: &Value) -> Result<String, Error> {
-    match value.kind() {
-        ValueKind::None => Ok("null".to_owned()),
-        ValueKind::Bool => Ok(value.is_true().to_string()),
-        ValueKind::Number if value.is_integer() => Ok(value.to_string()),
-        ValueKind::Number => Ok(float_text(f64::try_from(value.clone())?, ["NaN", "Infinity", "-Infinity"])),
-        kind => Err(Error::new(ErrorKind::InvalidOperation, format!("{kind} cannot be written as JSON"))),
     }
 }

@@ -101,7 +101,8 @@ impl Cuts<'_> {
     }
 }
 
-fn lines(text: &str, keep_ends: bool) -> Vec<&str> {
+/// `str.splitlines()`.
+pub(super) fn lines(text: &str, keep_ends: bool) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find(LINE_ENDS) {

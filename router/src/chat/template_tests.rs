@@ -219,3 +219,21 @@ fn a_raised_exception_keeps_its_own_words_from_anywhere() {
     assert!(refusal(&one("\n{{ messages[0].nothing.more }}"), &hello()).contains("default:2"));
     assert!(refusal(&one("{{ strftime_now('%Q') }}"), &hello()).contains("%Q"));
 }
+
+#[test]
+fn filters_refuse_what_they_do_not_understand() {
+    for (expression, reason) in [
+        ("'hello' | truncate(2)", "no room for its end `...`"),
+        ("'hello world' | truncate(-1)", "convert"),
+        ("5 | truncate", "expected a text, not number"),
+        ("range(20) | list | truncate(5)", "expected a text"),
+        ("'hello' | truncate(4, wrong=1)", "wrong"),
+        ("'hello' | truncate(9, length=9)", "length"),
+        ("'hello' | truncate(9, false, '', 0, 5)", "at most 4"),
+        ("[''] | map('default', 'x', wrong=1) | list", "wrong"),
+        ("messages | pprint", "filter pprint is unknown"),
+    ] {
+        let refusal = refusal(&one(&format!("{{{{ {expression} }}}}")), &hello());
+        assert!(refusal.contains(reason), "{expression}: {refusal}");
+    }
+}

@@ -106,8 +106,20 @@ CONVERSATIONS = {
         user([{"type": "text", "text": " see "}, {"type": "image"}, {"type": "text", "text": "this"}]),
     ],
     "stop": [system("s"), user("one"), assistant("two"), user("STOP here"), assistant("three")],
+    "names": [
+        {**user("Hi"), "name": "Zoë"},
+        {"role": "developer", "content": "Short."},
+        {**user("Bye"), "name": "<n>"},
+    ],
+    "parts_everywhere": [
+        system([{"type": "text", "text": "Rules."}]),
+        user([{"type": "text", "text": "a"}, {"type": "text", "text": " b\n"}]),
+        assistant([{"type": "text", "text": "c"}]),
+        user([]),
+    ],
+    "tool_parts": [*CALLED[:2], tool([{"type": "text", "text": "21 °C"}], "abcdefghi"), user("So?")],
 }
-WITH_TOOLS = {"tools", "tools_system", "called", "answered", "two_calls"}
+WITH_TOOLS = {"tools", "tools_system", "called", "answered", "two_calls", "tool_parts"}
 
 # What is asked for beside the conversation, by conversation; everything else is rendered as `BASE`.
 BASE = {"add_generation_prompt": True}
@@ -128,7 +140,7 @@ OTHERS = {
         }
     ],
 }
-PROBES = {"probe_numbers", "probe_strings"}
+PROBES = {"probe_arguments", "probe_numbers", "probe_strings", "probe_tests"}
 
 
 class FixedClock(real_datetime.datetime):
