@@ -83,6 +83,7 @@ impl ChatFields {
         }
         Ok(Extras {
             top_n_tokens: self.top_logprobs.unwrap_or(0),
+            reads_logprobs: self.logprobs,
             width: n,
             max_new_tokens: None,
             prompt_logprobs: None,

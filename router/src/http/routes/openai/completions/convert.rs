@@ -90,6 +90,7 @@ impl CompletionRequest {
         let scored = self.own.logprobs.filter(|_| self.own.echo);
         Extras {
             top_n_tokens: self.own.logprobs.unwrap_or(0),
+            reads_logprobs: self.own.logprobs.is_some() || shape.width > shape.n,
             width: shape.width,
             // A step is what scores the prompt, and a step samples a token.
             max_new_tokens: shape.prompt_alone.then_some(1),

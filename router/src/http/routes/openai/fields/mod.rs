@@ -71,6 +71,8 @@ pub trait RouteFields: DeserializeOwned + ToSchema {
 pub struct Extras {
     /// Candidates to report beside each token.
     pub top_n_tokens: u32,
+    /// Whether anyone looks at the logprobs of tokens: the client, or a choice of the best.
+    pub reads_logprobs: bool,
     /// Sequences for each prompt.
     pub width: usize,
     /// The token budget, when it is not that of the common fields.
@@ -158,7 +160,11 @@ impl CommonFields {
             ignore_eos: self.length.ignore_eos,
             min_tokens: self.length.min_tokens,
             skip_special_tokens: self.answer.skips_special_tokens(),
-            sampling: self.sampling.parameters(&serving.defaults)?,
+            // OpenAI's logprobs are those of the model itself, whatever is sampled from. They cost a copy of the logits.
+            sampling: SamplingParameters {
+                raw_logprobs: extras.reads_logprobs,
+                ..self.sampling.parameters(&serving.defaults)?
+            },
             top_n_tokens: extras.top_n_tokens,
             prompt_logprobs: self.answer.prompt_logprobs.max(extras.prompt_logprobs),
             spelling: extras.spelling,

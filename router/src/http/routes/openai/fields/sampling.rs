@@ -40,7 +40,7 @@ pub struct SamplingFields {
 // === impl SamplingFields ===
 
 impl SamplingFields {
-    /// The parameters of a sequence. OpenAI's logprobs are those of the model itself, whatever is sampled from.
+    /// The parameters of a sequence.
     ///
     /// # Errors
     /// `Invalid` for values that have no meaning; bounds are checked at admission.
@@ -57,8 +57,8 @@ impl SamplingFields {
             min_p: self.min_p.unwrap_or(0.0),
             logit_bias: self.logit_bias()?,
             watermark: self.watermark.unwrap_or(false),
-            raw_logprobs: true,
             seed: self.seed,
+            ..SamplingParameters::default()
         })
     }
 
