@@ -17,12 +17,14 @@ use super::json;
 use super::problem::Problem;
 pub use super::screen::screen;
 use super::state::Server;
+use crate::error::Error;
+use crate::text::LARGE_TEXT;
 
 /// Bytes of a refused body that are read and thrown away, so that the client gets to see the answer.
 const MOST_DISCARDED: usize = 64 << 20;
 
 /// A request body of one route.
-pub trait RequestBody: Sized {
+pub trait RequestBody: Sized + Send + 'static {
     /// Reads the fields of the body. Those that ask for nothing are dropped (`screen`), those that ask for something
     /// that does not exist are refused, as is everything unknown (`typed`).
     ///
@@ -57,7 +59,11 @@ where
             return Err(Problem::malformed(StatusCode::UNSUPPORTED_MEDIA_TYPE, message, None));
         }
         let bytes = read(body, limit).await?;
-        parse_body(&bytes).map(Self)
+        if bytes.len() <= LARGE_TEXT {
+            return parse_body(&bytes).map(Self);
+        }
+        let parsed = tokio::task::spawn_blocking(move || parse_body(&bytes)).await;
+        parsed.map_err(|error| Error::Internal(error.to_string().into()))?.map(Self)
     }
 }
 

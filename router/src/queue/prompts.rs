@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::chat::ChatTemplate;
 use crate::error::Error;
 use crate::request::{ChatInput, Input, Request};
-use crate::text::{EncodePool, TokenSpan};
+use crate::text::{EncodePool, LARGE_TEXT, TokenSpan};
 
 /// What a client is told, and can tell whoever runs the server.
 const NO_TEMPLATE: &str = "the model has no chat template; use `/generate` or `/v1/completions`, \
@@ -25,6 +25,13 @@ pub struct Prompts {
 pub(super) struct Prompt {
     pub(super) tokens: Vec<u32>,
     pub(super) characters: usize,
+}
+
+/// What is known of a text without its tokens.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    min_tokens: usize,
+    characters: usize,
 }
 
 // === impl Prompts ===
@@ -64,10 +71,11 @@ impl Prompts {
         };
         let add_special_tokens = request.add_special_tokens.unwrap_or(add_special_tokens);
         let field = request.spelling.input;
-        if request.truncate.is_none() {
-            self.check_bytes(&text, field, max_input_tokens)?;
+        let (text, size) = self.measure(text).await?;
+        if request.truncate.is_none() && size.min_tokens > max_input_tokens {
+            return Err(oversized(field, &text, size.min_tokens, max_input_tokens));
         }
-        let characters = text.chars().count();
+        let characters = size.characters;
         let encoded = self.encoder.encode(text, add_special_tokens).await;
         let tokens = encoded.map_err(|error| Error::invalid(field, error.to_string()))?;
         if tokens.is_empty() {
@@ -110,15 +118,20 @@ impl Prompts {
         text.map_err(|error| Error::Internal(error.to_string().into()))
     }
 
-    /// Refuses a text that cannot fit whatever its tokens are, before the work of finding them.
-    fn check_bytes(&self, text: &str, field: &'static str, most: usize) -> Result<(), Error> {
-        let least = self.encoder.tokenizer().min_tokens(text);
-        if least <= most {
-            return Ok(());
+    /// What can be said of a text before the work of finding its tokens. A large one is measured elsewhere, so that
+    /// streams do not wait.
+    async fn measure(&self, text: String) -> Result<(String, Size), Error> {
+        let encoder = self.encoder.clone();
+        let large = text.len() > LARGE_TEXT;
+        let measure = move || {
+            let size = Size { min_tokens: encoder.tokenizer().min_tokens(&text), characters: text.chars().count() };
+            (text, size)
+        };
+        if !large {
+            return Ok(measure());
         }
-        let bytes = text.len();
-        let message = format!("`{field}` must have less than {most} tokens. Given: {bytes} bytes, at least {least}");
-        Err(Error::invalid(field, message))
+        let measured = tokio::task::spawn_blocking(measure).await;
+        measured.map_err(|error| Error::Internal(error.to_string().into()))
     }
 
     fn checked_ids(&self, tokens: Vec<u32>, field: &'static str) -> Result<Prompt, Error> {
@@ -128,4 +141,13 @@ impl Prompts {
             None => Ok(Prompt { tokens, characters: 0 }),
         }
     }
+}
+
+/// A text that cannot fit whatever its tokens are.
+fn oversized(field: &'static str, text: &str, least: usize, most: usize) -> Error {
+    let bytes = text.len();
+    Error::invalid(
+        field,
+        format!("`{field}` must have less than {most} tokens. Given: {bytes} bytes, at least {least}"),
+    )
 }

@@ -15,3 +15,6 @@ pub use detokenize::Detokenizer;
 pub use encode::EncodePool;
 pub use stop::StopMatcher;
 pub use tokenizer::{TokenSpan, Tokenizer, TokenizerError};
+
+/// Work on texts and bodies of more bytes than this leaves the threads that serve connections.
+pub const LARGE_TEXT: usize = 64 << 10;

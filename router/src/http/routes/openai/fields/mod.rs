@@ -51,7 +51,7 @@ pub struct Call<T> {
 }
 
 /// Fields that one route adds.
-pub trait RouteFields: DeserializeOwned + ToSchema {
+pub trait RouteFields: DeserializeOwned + ToSchema + Send + 'static {
     /// The call's name in the OpenAPI document.
     const SCHEMA: &'static str;
     /// Fields that other routes have.
