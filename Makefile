@@ -22,7 +22,7 @@ FAKE := text-generation-protocol/fake
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find proto kernels router launcher server -type f \
 	-not -name '*.so' -not -name '*.pyc' -not -path '*/tests/*' -not -path '*/__pycache__/*')
-PYTHON_FOLDERS := server integration-tests benchmarks scripts
+PYTHON_FOLDERS := conftest.py server integration-tests benchmarks scripts
 
 .PHONY: install serve test test-rust test-python test-integration develop binaries lint fmt docs requirements \
 	bench wheel image clean

@@ -5,18 +5,15 @@ router runs in front of the fake shard, so that nothing but the router is measur
     python -m benchmarks.oversized_prompts --binaries target/release --model FOLDER
 """
 
-import argparse
 import asyncio
 import json
-import tempfile
 import time
-from pathlib import Path
 
 import aiohttp
 
-from benchmarks.processes import free_port, resident_mebibytes, running, wait_ready
+from benchmarks.faked_router import command_line, faked_router
+from benchmarks.processes import resident_mebibytes
 from benchmarks.reporting import milliseconds, percentile, report
-from benchmarks.router_cpu.__main__ import FIRST_PLAIN_TOKEN, VOCABULARY, wait_for_socket
 
 PROMPT_BYTES = 2_000_000
 PROMPTS = 8
@@ -64,25 +61,10 @@ async def measure(url: str, router_pid: int, unit: str) -> dict[str, object]:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binaries", type=Path, required=True, help="folder with the release binaries")
-    parser.add_argument("--model", type=Path, required=True, help="a prepared model folder (its tokenizer is used)")
-    options = parser.parse_args()
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "shard-0"
-        shard = [str(options.binaries / "fake-shard"), "--socket", str(path), "--vocab-size", str(VOCABULARY)]
-        shard += ["--lowest-token-id", str(FIRST_PLAIN_TOKEN)]
-        router = [str(options.binaries / "text-generation-router"), "--hostname", "127.0.0.1", "--port", str(port)]
-        router += ["--tokenizer-name", str(options.model), "--master-shard-uds-path", str(path)]
-        router += ["--payload-limit", str(PAYLOAD_LIMIT), "--max-total-tokens", str(MAX_TOTAL_TOKENS)]
-        with running(shard):
-            wait_for_socket(path)
-            with running(router) as process:
-                wait_ready(process, url)
-                for kind, unit in KINDS.items():
-                    report("oversized_prompts", kind=kind, **asyncio.run(measure(url, process.pid, unit)))
+    router = ["--payload-limit", str(PAYLOAD_LIMIT), "--max-total-tokens", str(MAX_TOTAL_TOKENS)]
+    with faked_router(command_line(__doc__), [], router) as (process, url):
+        for kind, unit in KINDS.items():
+            report("oversized_prompts", kind=kind, **asyncio.run(measure(url, process.pid, unit)))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Fixtures of the integration tests: one server for most of them, a folder with the prepared demo model, and the end
 of the server's log beside every failure."""
 
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,12 +13,6 @@ from support.server import Server, launched
 
 LOG_LINES = 40
 DEMO_MODEL = Path(__file__).resolve().parents[1] / "scripts" / "demo_model.py"
-
-
-def pytest_configure() -> None:
-    """A shell starts background jobs with SIGINT ignored, and programs that the tests start would inherit it."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

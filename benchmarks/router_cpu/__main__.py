@@ -7,16 +7,13 @@ of what a token costs.
     python -m benchmarks.router_cpu --binaries target/release --model FOLDER
 """
 
-import argparse
 import asyncio
 import json
-import tempfile
-import time
 import urllib.request
-from pathlib import Path
 
+from benchmarks.faked_router import command_line, faked_router
 from benchmarks.http_load import load
-from benchmarks.processes import cpu_seconds, free_port, resident_mebibytes, running, wait_ready
+from benchmarks.processes import cpu_seconds, resident_mebibytes
 from benchmarks.reporting import report
 from benchmarks.router_cpu.bare_write import Rhythm, cpu_per_frame
 
@@ -24,8 +21,6 @@ STREAMS = 64
 ROUNDS = 3
 TOKENS = 128
 STEP_MICROSECONDS = 10_000
-# The demo model's tokenizer: special tokens come first, and are not text.
-VOCABULARY, FIRST_PLAIN_TOKEN = 49_152, 17
 
 
 def frame_bytes(url: str) -> int:
@@ -36,19 +31,6 @@ def frame_bytes(url: str) -> int:
         frames = [len(line) + 1 for line in response if line.startswith(b"data:")]
     size = sorted(frames)[len(frames) // 2]
     return size + len(f"{size:x}\r\n\r\n")
-
-
-def wait_for_socket(path: Path) -> None:
-    """Waits until the fake shard listens.
-
-    Raises:
-        TimeoutError: it does not, within 10 s.
-    """
-    end = time.monotonic() + 10
-    while not path.exists():
-        if time.monotonic() > end:
-            raise TimeoutError(f"no socket at {path} after 10 s")
-        time.sleep(0.02)
 
 
 def measure(router_pid: int, url: str) -> dict[str, object]:
@@ -73,24 +55,10 @@ def measure(router_pid: int, url: str) -> dict[str, object]:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binaries", type=Path, required=True, help="folder with the release binaries")
-    parser.add_argument("--model", type=Path, required=True, help="a prepared model folder (its tokenizer is used)")
-    options = parser.parse_args()
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "shard-0"
-        shard = [str(options.binaries / "fake-shard"), "--socket", str(path), "--step-us", str(STEP_MICROSECONDS)]
-        shard += ["--vocab-size", str(VOCABULARY), "--lowest-token-id", str(FIRST_PLAIN_TOKEN)]
-        router = [str(options.binaries / "text-generation-router"), "--hostname", "127.0.0.1", "--port", str(port)]
-        router += ["--tokenizer-name", str(options.model), "--master-shard-uds-path", str(path)]
-        router += ["--max-concurrent-requests", str(2 * STREAMS)]
-        with running(shard):
-            wait_for_socket(path)
-            with running(router) as process:
-                wait_ready(process, url)
-                report("router_cpu", **measure(process.pid, url))
+    shard = ["--step-us", str(STEP_MICROSECONDS)]
+    router = ["--max-concurrent-requests", str(2 * STREAMS)]
+    with faked_router(command_line(__doc__), shard, router) as (process, url):
+        report("router_cpu", **measure(process.pid, url))
 
 
 if __name__ == "__main__":

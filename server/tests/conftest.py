@@ -1,15 +1,7 @@
 """Tiny random checkpoints, made once a session by transformers."""
 
-import signal
-
 import pytest
 import torch
-
-
-def pytest_configure() -> None:
-    """A shell starts background jobs with SIGINT ignored, and programs that the tests start would inherit it."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

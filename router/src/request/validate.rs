@@ -155,6 +155,22 @@ fn stop_strings(stop: &[String], most: usize) -> Result<(), Error> {
     Ok(())
 }
 
+/// Checks how many sequences the items of one call make, before any is read: no more than the server has places.
+///
+/// # Errors
+/// `Error::Invalid` naming the field.
+pub fn items(field: &'static str, given: usize, limits: &Limits) -> Result<(), Error> {
+    let most = limits.max_concurrent_requests;
+    let message = match given {
+        0 => format!("`{field}` cannot be empty"),
+        _ if given > most => {
+            format!("`{field}` must have at most {most} items (`--max-concurrent-requests`). Given: {given}")
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::invalid(field, message))
+}
+
 /// The error of a field that must be above 0.
 pub fn not_positive(field: &'static str) -> Error {
     Error::invalid(field, format!("`{field}` must be strictly positive"))

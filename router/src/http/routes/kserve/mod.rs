@@ -78,7 +78,7 @@ pub async fn infer(
 ) -> Result<Json<InferResponse>, Problem> {
     let admission = &serving.admission;
     let InferRequest { id, inputs, parameters, outputs } = body;
-    types::check_counts(inputs.len(), outputs.len(), admission.limits().max_concurrent_requests)?;
+    types::check_counts(inputs.len(), outputs.len(), admission.limits())?;
     let places = admission.enter(inputs.len())?;
     let mut requests = Vec::with_capacity(inputs.len());
     let mut prefixes = Vec::with_capacity(inputs.len());

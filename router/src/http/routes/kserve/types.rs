@@ -2,12 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use text_generation_protocol::config::Limits;
 use utoipa::ToSchema;
 
 use super::super::generate::types::{GenerateParameters, GenerateRequest, screen_parameters};
 use crate::error::Error;
 use crate::http::extract::{self, Object, RequestBody};
 use crate::http::problem::Problem;
+use crate::request::validate;
 
 /// The answer of `/v2`.
 #[derive(Debug, Serialize, ToSchema)]
@@ -127,14 +129,8 @@ impl RequestBody for InferRequest {
 ///
 /// # Errors
 /// `Invalid` with the counts.
-pub fn check_counts(inputs: usize, outputs: usize, most: usize) -> Result<(), Error> {
-    if inputs == 0 {
-        return Err(Error::invalid("inputs", "`inputs` cannot be empty"));
-    }
-    if inputs > most {
-        let message = format!("`inputs` must have at most {most} items (`--max-concurrent-requests`). Given: {inputs}");
-        return Err(Error::invalid("inputs", message));
-    }
+pub fn check_counts(inputs: usize, outputs: usize, limits: &Limits) -> Result<(), Error> {
+    validate::items("inputs", inputs, limits)?;
     if inputs != outputs {
         let message = format!("`outputs` must have one item for each of `inputs`. Given: {inputs} and {outputs}");
         return Err(Error::invalid("outputs", message));

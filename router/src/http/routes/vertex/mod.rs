@@ -15,7 +15,7 @@ use crate::http::middleware::id::RequestId;
 use crate::http::openapi::{GenerationFailures, TAG};
 use crate::http::problem::Problem;
 use crate::http::state::{Served, Serving};
-use crate::request::Request;
+use crate::request::{Request, validate};
 
 /// `POST /vertex`: what Vertex AI calls.
 #[utoipa::path(
@@ -31,7 +31,7 @@ pub async fn vertex(
     StrictJson(body): StrictJson<VertexRequest>,
 ) -> Result<Json<Predictions>, Problem> {
     let admission = &serving.admission;
-    check_count(body.instances.len(), admission.limits().max_concurrent_requests)?;
+    validate::items("instances", body.instances.len(), admission.limits())?;
     let places = admission.enter(body.instances.len())?;
     let prepared = body.instances.into_iter().map(|instance| instance.into_request(&id, &serving));
     let (requests, parts): (Vec<_>, Vec<_>) =
@@ -43,17 +43,6 @@ pub async fn vertex(
         None => sequence.text,
     });
     Ok(Json(Predictions { predictions: predictions.collect() }))
-}
-
-fn check_count(given: usize, most: usize) -> Result<(), Error> {
-    let message = match given {
-        0 => "`instances` cannot be empty".to_owned(),
-        _ if given > most => {
-            format!("`instances` must have at most {most} items (`--max-concurrent-requests`). Given: {given}")
-        }
-        _ => return Ok(()),
-    };
-    Err(Error::invalid("instances", message))
 }
 
 // === impl Instance ===
